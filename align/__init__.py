@@ -1,0 +1,1 @@
+"""Find, judge and use the permutations that make two networks comparable."""

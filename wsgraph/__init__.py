@@ -1,0 +1,1 @@
+"""Neural networks as computation graphs with a symmetry group."""

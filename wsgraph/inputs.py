@@ -1,0 +1,58 @@
+"""Guess an input a network accepts, from its first layers."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+
+from .modules import tensors_of
+
+_SIZES = (32, 28, 224, 64, 96, 16, 8, 48, 128, 256, 299)
+_CONVS = {nn.Conv1d: 1, nn.Conv2d: 2, nn.Conv3d: 3}
+_BATCH = 2
+
+
+def infer_example_input(model: nn.Module) -> Tensor:
+    """The first of some likely inputs that ``model`` accepts, on its device and in its dtype.
+
+    A first Linear tells the number of features, a first Conv the channels; the spatial size is found by trying which
+    one the rest of the network (usually the first Linear after Flatten) accepts. Trials run on the meta device.
+    """
+    tensor = next(t for t in tensors_of(model).values() if t.is_floating_point())
+    with torch.no_grad():
+        trial = copy.deepcopy(model, {id(t): _on_meta(t) for t in [*model.parameters(), *model.buffers()]}).eval()
+        for shape in _candidates(model):
+            try:
+                trial(torch.empty(_BATCH, *shape, dtype=tensor.dtype, device="meta"))
+            except Exception:  # noqa: BLE001 - whatever forward raises, this shape is not it
+                continue
+            generator = torch.Generator().manual_seed(0)
+            return torch.randn(_BATCH, *shape, generator=generator).to(tensor.device, tensor.dtype)
+    raise ValueError(
+        f"cannot infer an example input for {type(model).__name__}; pass one, batch dimension first: "
+        "to_graph(model, example_input=torch.randn(2, 3, 32, 32))"
+    )
+
+
+def _on_meta(tensor: Tensor) -> Tensor:
+    new = torch.empty_like(tensor, device="meta")
+    return nn.Parameter(new, requires_grad=False) if isinstance(tensor, nn.Parameter) else new
+
+
+def _candidates(model: nn.Module) -> Iterator[tuple[int, ...]]:
+    first = next((m for m in model.modules() if isinstance(m, (nn.Linear, *_CONVS))), None)
+    if isinstance(first, nn.Linear):
+        n = first.in_features
+        for channels in (1, 3):  # a flattened image keeps its coordinates
+            side = math.isqrt(n // channels)
+            if channels * side * side == n and side > 1:
+                yield (channels, side, side)
+        yield (n,)
+    elif first is not None:
+        dims = next(d for kind, d in _CONVS.items() if isinstance(first, kind))
+        for side in (*_SIZES, *range(1, 300)):
+            yield (first.in_channels, *(side,) * dims)

@@ -1,0 +1,246 @@
+"""Elements of a network's symmetry group: permute its neurons without changing its function.
+
+Directions, here and everywhere: a hard permutation of a group is an index tensor ``idx``; its matrix has
+``P[i, idx[i]] = 1``; applying it is ``W[idx]`` on each axis of the group. ``(p @ q).apply(x) == p.apply(q.apply(x))`` and
+``p.inverse()`` is Pᵀ.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar, overload
+
+import torch
+from torch import Tensor, nn
+
+from .files import load_tensors, save_tensors
+from .modules import tensors_of, with_tensors
+from .spec import Axis, Product, Spec
+
+if TYPE_CHECKING:
+    from .graph import WeightGraph
+
+M = TypeVar("M", bound=nn.Module)
+
+
+class Permutation:
+    """One permutation per group.
+
+    Args:
+        spec: The architecture.
+        maps: Group name → index tensor ``[n]`` (hard) or doubly stochastic matrix ``[n, n]`` (soft). Groups left out are
+            not permuted; pinned groups must be left out or identity.
+    """
+
+    def __init__(self, spec: Spec, maps: Mapping[str, Tensor]) -> None:
+        self.spec = spec
+        self.maps: dict[str, Tensor] = dict(maps)
+        for name, value in self.maps.items():
+            _check(spec, name, value)
+        for name, value in self.maps.items():
+            parent = spec.groups[name].parent
+            if parent is not None and value.dim() == 1:
+                _check_nested(spec, name, value, self.maps.get(parent))
+
+    @classmethod
+    def identity(cls, spec: Spec, device: torch.device | str | None = None) -> Permutation:
+        """The permutation that moves nothing."""
+        return cls(spec, {g.name: torch.arange(g.size, device=device) for g in spec.free})
+
+    @classmethod
+    def random(cls, spec: Spec, generator: torch.Generator | None = None) -> Permutation:
+        """Uniform over the whole group; nested groups move with their parents and inside them."""
+        maps: dict[str, Tensor] = {}
+        device = generator.device if generator is not None else torch.device("cpu")
+
+        def draw(n: int) -> Tensor:
+            return torch.randperm(n, generator=generator, device=device)
+
+        for group in sorted(spec.free, key=lambda g: _depth(spec, g.name)):
+            if group.parent is None:
+                maps[group.name] = draw(group.size)
+            else:
+                runs = spec.groups[group.parent].size
+                length = group.size // runs
+                parent = maps.get(group.parent, torch.arange(runs, device=device))
+                inner = torch.stack([draw(length) for _ in range(runs)])
+                maps[group.name] = (parent[:, None] * length + inner).flatten()
+        return cls(spec, {g.name: maps[g.name] for g in spec.free})
+
+    @property
+    def hard(self) -> bool:
+        """Whether every map is an index tensor."""
+        return all(value.dim() == 1 for value in self.maps.values())
+
+    def matrix(self, name: str) -> Tensor:
+        """The matrix P of one group, ``P[i, idx[i]] = 1``."""
+        value = self.maps.get(name)
+        if value is None:
+            value = torch.arange(self.spec.groups[name].size)
+        return value if value.dim() == 2 else nn.functional.one_hot(value, value.numel()).to(torch.get_default_dtype())
+
+    def inverse(self) -> Permutation:
+        """Pᵀ in every group."""
+        return Permutation(self.spec, {k: v.T if v.dim() == 2 else torch.argsort(v) for k, v in self.maps.items()})
+
+    def __matmul__(self, other: Permutation) -> Permutation:
+        """First ``other``, then ``self``: the matrix product in every group."""
+        self.spec.require_same(other.spec, "permutations")
+        return Permutation(
+            self.spec,
+            {k: self._compose(other, k) for k in dict.fromkeys([*self.maps, *other.maps])},
+        )
+
+    def _compose(self, other: Permutation, name: str) -> Tensor:
+        p, q = self.maps.get(name), other.maps.get(name)
+        if p is None or q is None:
+            return q if p is None else p  # type: ignore[return-value]
+        if p.dim() == q.dim() == 1:
+            return q[p]
+        if p.dim() == 1:
+            return q[p]  # P Q with hard P selects rows
+        return p[:, torch.argsort(q)] if q.dim() == 1 else p @ q
+
+    @overload
+    def apply(self, network: M) -> M: ...
+    @overload
+    def apply(self, network: WeightGraph) -> WeightGraph: ...
+    @overload
+    def apply(self, network: Mapping[str, Tensor]) -> dict[str, Tensor]: ...
+
+    def apply(self, network):
+        """The permuted network, of the same kind: a module (a new one), a WeightGraph or a state dict.
+
+        Hard permutations index, exactly; soft ones multiply, differentiably in the matrices and the weights. Norm
+        statistics, buffers, tied and reused parameters move along; entries of no group stay as they are. A module
+        cannot hold the graph of a soft permutation: use a state dict or a WeightGraph there.
+        """
+        if isinstance(network, nn.Module):
+            if not self.hard:
+                raise TypeError("a module cannot hold softly permuted weights; apply to module.state_dict() or to_graph(module)")
+            with torch.no_grad():
+                return with_tensors(network, self._tensors(tensors_of(network)))
+        if isinstance(network, Mapping):
+            return self._tensors(network)
+        self.spec.require_same(network.spec)
+        return network.replace(self._tensors(network.tensors))
+
+    def _tensors(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        self.spec.check(tensors)
+        index: dict[tuple[Axis, torch.device], Tensor | None] = {}
+        done: dict[int, Tensor] = {}  # tied entries stay one tensor
+        out = {}
+        for name, tensor in tensors.items():
+            if id(tensor) not in done:
+                done[id(tensor)] = self._permute(tensor, self.spec.params[name].axes, index)
+            out[name] = done[id(tensor)]
+        return out
+
+    def _permute(self, tensor: Tensor, axes: tuple[Axis, ...], index: dict) -> Tensor:
+        new = tensor
+        for dim, axis in enumerate(axes):
+            maps = [self.maps[g] for g in axis.groups if g in self.maps]
+            if not maps:
+                continue
+            if any(m.dim() == 2 for m in maps):
+                new = self._mix(new, dim, axis)
+            else:
+                key = (axis, tensor.device)
+                if key not in index:
+                    index[key] = self._index(axis).to(tensor.device)
+                new = new.index_select(dim, index[key])
+        return new.clone() if new is tensor else new
+
+    def _index(self, axis: Axis) -> Tensor:
+        """Flat index of a whole axis: parts one after the other, row-major inside each."""
+        start, pieces = 0, []
+        for part in axis.parts:
+            flat = torch.zeros((), dtype=torch.long)
+            for factor in part:
+                n = self.spec.factor_size(factor)
+                own = self.maps[factor].cpu() if factor in self.maps else torch.arange(n)
+                flat = (flat[..., None] * n + own).flatten()
+            pieces.append(start + flat)
+            start += prod(map(self.spec.factor_size, part))
+        return torch.cat(pieces)
+
+    def _mix(self, tensor: Tensor, dim: int, axis: Axis) -> Tensor:
+        sizes = [prod(map(self.spec.factor_size, part)) for part in axis.parts]
+        pieces = tensor.split(sizes, dim)
+        return torch.cat([self._mix_part(x, dim, part) for x, part in zip(pieces, axis.parts, strict=True)], dim)
+
+    def _mix_part(self, tensor: Tensor, dim: int, part: Product) -> Tensor:
+        shape = tensor.shape
+        tensor = tensor.unflatten(dim, [self.spec.factor_size(f) for f in part])
+        for k, factor in enumerate(part):
+            if factor not in self.maps:
+                continue
+            value = self.maps[factor]
+            if value.dim() == 1:
+                tensor = tensor.index_select(dim + k, value.to(tensor.device))
+            else:
+                tensor = torch.tensordot(value.to(tensor.dtype), tensor, dims=([1], [dim + k])).movedim(0, dim + k)
+        return tensor.reshape(shape)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a safetensors file, with the fingerprint of the architecture."""
+        save_tensors(self.maps, path, {"kind": "wsgraph.Permutation", "spec": self.spec.fingerprint})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], spec: Spec) -> Permutation:
+        """Read what :meth:`save` wrote, for the same architecture."""
+        maps, meta = load_tensors(path, kind="wsgraph.Permutation")
+        if meta["spec"] != spec.fingerprint:
+            raise ValueError(
+                f"{Path(path)} holds a permutation of another architecture (fingerprint {meta['spec']}, expected "
+                f"{spec.fingerprint}); its groups are { {k: v.shape[0] for k, v in maps.items()} }"
+            )
+        return cls(spec, maps)
+
+    def to(self, device: torch.device | str) -> Permutation:
+        """The same permutation with its maps on ``device``."""
+        return Permutation(self.spec, {k: v.to(device) for k, v in self.maps.items()})
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Permutation) or self.spec.fingerprint != other.spec.fingerprint:
+            return NotImplemented if not isinstance(other, Permutation) else False
+        return all(torch.equal(self.matrix(g.name), other.matrix(g.name).to(self.matrix(g.name).device)) for g in self.spec.free)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        moved = sum(int((v != torch.arange(len(v), device=v.device)).sum()) for v in self.maps.values() if v.dim() == 1)
+        kind = f"{moved} of {sum(v.shape[0] for v in self.maps.values())} neurons moved" if self.hard else "soft"
+        return f"Permutation({len(self.maps)} groups, {kind})"
+
+
+def _depth(spec: Spec, name: str) -> int:
+    parent = spec.groups[name].parent
+    return 0 if parent is None else 1 + _depth(spec, parent)
+
+
+def _check(spec: Spec, name: str, value: Tensor) -> None:
+    if name not in spec.groups:
+        raise KeyError(f"Permutation: no group '{name}', expected one of {[g.name for g in spec.free]}")
+    group = spec.groups[name]
+    if value.dim() not in (1, 2) or any(s != group.size for s in value.shape):
+        raise ValueError(
+            f"Permutation: group '{name}' has {group.size} elements, expected an index tensor [{group.size}] or a matrix "
+            f"[{group.size}, {group.size}], got {tuple(value.shape)}"
+        )
+    if value.dim() == 1 and not value.is_meta:
+        if value.is_floating_point() or not torch.equal(value.sort().values, torch.arange(group.size, device=value.device)):
+            raise ValueError(f"Permutation: the index tensor of group '{name}' is not a permutation of 0…{group.size - 1}")
+        if group.pinned and not torch.equal(value, torch.arange(group.size, device=value.device)):
+            raise ValueError(f"Permutation: group '{name}' is pinned ({group.why}) and cannot be permuted")
+
+
+def _check_nested(spec: Spec, name: str, value: Tensor, parent: Tensor | None) -> None:
+    runs = spec.groups[spec.groups[name].parent].size  # type: ignore[index]
+    block = value.view(runs, -1) // (value.numel() // runs)
+    expected = torch.arange(runs, device=value.device) if parent is None else parent.to(value.device)
+    if not torch.equal(block, expected[:, None].expand_as(block)):
+        raise ValueError(f"Permutation: group '{name}' must move with the group it is nested in, '{spec.groups[name].parent}'")

@@ -1,0 +1,51 @@
+"""Positive per-neuron scalings, the second symmetry of ReLU networks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import log, prod
+
+import torch
+from torch import Tensor
+
+from .spec import Axis, Spec
+
+
+def random_factors(spec: Spec, low: float, high: float, generator: torch.Generator | None = None) -> list[Tensor]:
+    """One factor per element of every scaling of ``spec``, log-uniform in [low, high]."""
+    device = generator.device if generator is not None else torch.device("cpu")
+    sizes = [spec.groups[s.group].size for s in spec.scalings]
+    return [torch.exp(torch.empty(n, device=device).uniform_(log(low), log(high), generator=generator)) for n in sizes]
+
+
+def rescale(tensors: Mapping[str, Tensor], spec: Spec, factors: Sequence[Tensor]) -> dict[str, Tensor]:
+    """Scale neuron i of each scaling's group by its factor: writers times cᵢ, readers times 1/cᵢ.
+
+    Args:
+        tensors: The network's state dict.
+        factors: One positive vector per entry of ``spec.scalings``.
+    """
+    out = dict(tensors)
+    for scaling, factor in zip(spec.scalings, factors, strict=True):
+        for slots, values in ((scaling.up, factor), (scaling.down, 1 / factor)):
+            for name, dim in slots:
+                along = _along(spec, spec.params[name].axes[dim], scaling.group, values.to(out[name]))
+                out[name] = out[name] * along.view(-1, *(1,) * (out[name].dim() - dim - 1))
+    tied: dict[int, Tensor] = {}
+    for name, old in tensors.items():  # entries that shared a tensor still do
+        if out[name] is not old:
+            tied[id(old)] = out[name]
+    return {name: tied.get(id(old), old) for name, old in tensors.items()}
+
+
+def _along(spec: Spec, axis: Axis, group: str, values: Tensor) -> Tensor:
+    """The factor of every element of a whole axis; 1 where ``group`` is not involved."""
+    pieces = []
+    for part in axis.parts:
+        sizes = [spec.factor_size(f) for f in part]
+        piece = values.new_ones(sizes)
+        for k, factor in enumerate(part):
+            if factor == group:
+                piece = piece * values.view(-1, *(1,) * (len(sizes) - k - 1))
+        pieces.append(piece.reshape(prod(sizes)))
+    return torch.cat(pieces)

@@ -1,0 +1,328 @@
+"""What a network's permutation symmetry is: groups of neurons, and which group every parameter axis belongs to.
+
+A :class:`Spec` is plain, frozen data. :func:`wsgraph.trace` finds one, or write it by hand, or read it from JSON::
+
+    Spec(
+        groups=[Group("input", 784, why="network input"), Group("fc1", 128), Group("output", 10, why="network output")],
+        params=[Param("fc1.weight", ("fc1", "input"), "weight", reads=1), Param("fc1.bias", ("fc1",), "bias"), ...],
+    )
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
+from itertools import product
+from math import prod
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from torch import Tensor
+
+Factor: TypeAlias = str | int
+"""A group's name, or the number of positions (kernel taps, pixels after Flatten) that never move."""
+Product: TypeAlias = tuple[Factor, ...]
+"""Row-major product: ``("conv5", 7, 7)`` is what Flatten leaves of 7 × 7 maps."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Neurons that are permuted together.
+
+    Args:
+        name: Unique name, usually that of the first layer that writes to it.
+        size: Number of elements.
+        why: Why it is pinned (never moves); empty for a free group.
+        activation: Name of the pointwise function that follows, ``"identity"`` if none.
+        shape: Grid the elements of a pinned group lie on, e.g. ``(3, 32, 32)`` for a flattened image.
+        parent: Name of the group this one is nested in: its elements come in ``parent.size`` equal runs; a
+            permutation moves whole runs as the parent moves, and elements inside each run.
+    """
+
+    name: str
+    size: int
+    why: str = ""
+    activation: str = "identity"
+    shape: tuple[int, ...] = ()
+    parent: str | None = None
+
+    @property
+    def pinned(self) -> bool:
+        """Whether the group never moves."""
+        return bool(self.why)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One dimension of one parameter: products laid one after the other (several after a concatenation)."""
+
+    parts: tuple[Product, ...]
+
+    def __str__(self) -> str:
+        return "+".join("·".join(map(str, part)) for part in self.parts)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Names of the groups on this axis, in order."""
+        return tuple(f for part in self.parts for f in part if isinstance(f, str))
+
+
+@dataclass(frozen=True)
+class Param:
+    """One entry of the state dict.
+
+    Args:
+        name: Its key.
+        axes: One :class:`Axis` per dimension. A group's name or a number of positions may stand for an axis of its own,
+            a tuple of them for a product.
+        role: ``weight``, ``bias``, ``norm_scale``, ``norm_shift``, ``mean``, ``variance``, ``slope`` or ``other``.
+        reads: The dimension along which the parameter reads its input (contracted by the matrix product); ``None`` for
+            parameters that connect nothing.
+        block: For a one-axis parameter, the weight whose output (or, in front of a layer, input) it acts on.
+    """
+
+    name: str
+    axes: tuple[Axis, ...]
+    role: str = "other"
+    reads: int | None = None
+    block: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "axes", tuple(map(_axis, self.axes)))
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """A positive scaling of a group's elements that leaves the function unchanged (ReLU networks).
+
+    Element i of ``group`` is scaled by cᵢ > 0: the slices of ``up`` are multiplied by cᵢ, those of ``down`` divided.
+
+    Args:
+        group: The scaled group.
+        up: Pairs (parameter, dimension) that write the group's values.
+        down: Pairs (parameter, dimension) that read them.
+    """
+
+    group: str
+    up: tuple[tuple[str, int], ...]
+    down: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Block:
+    """A part of a parameter between two groups (edges), or along one (node features), as a dense view.
+
+    Args:
+        param: Name of the parameter.
+        target: Group that is written to.
+        source: Group that is read from; ``None`` for a one-axis parameter.
+        taps: Grid of the positions in between, e.g. ``(3, 3)`` for a 3 × 3 kernel, ``()`` for a plain matrix.
+    """
+
+    param: str
+    target: str
+    source: str | None
+    taps: tuple[int, ...]
+    _slices: tuple[tuple[int, int], ...] = field(repr=False)  # start and length on every dimension
+    _factors: tuple[int, ...] = field(repr=False)  # sizes after unflattening every dimension
+    _order: tuple[int, ...] = field(repr=False)  # of the unflattened dimensions: target, source, taps
+
+    def view(self, tensor: Tensor) -> Tensor:
+        """The block of ``tensor``, without copying.
+
+        Shapes:
+            - **output:** ``[..., target, source, taps]``, or ``[..., target, taps]`` for a one-axis parameter; leading
+              dimensions (a batch of networks) are kept.
+        """
+        lead = tensor.dim() - len(self._slices)
+        for dim, (start, length) in enumerate(self._slices):
+            tensor = tensor.narrow(lead + dim, start, length)
+        tensor = tensor.reshape(tensor.shape[:lead] + self._factors)
+        tensor = tensor.permute(*range(lead), *(lead + i for i in self._order))
+        return tensor.flatten(lead + (1 if self.source is None else 2)) if self.taps else tensor.unsqueeze(-1)
+
+
+@dataclass(frozen=True, init=False)
+class Spec:
+    """The symmetry of an architecture.
+
+    Args:
+        groups: All groups; ``spec.groups[name]`` finds one.
+        params: All entries of the state dict, in order of execution; ``spec.params[name]`` finds one.
+        scalings: Positive scalings that preserve the function.
+    """
+
+    groups: Mapping[str, Group]
+    params: Mapping[str, Param]
+    scalings: tuple[Scaling, ...]
+
+    def __init__(self, groups: Iterable[Group], params: Iterable[Param], scalings: Iterable[Scaling] = ()) -> None:
+        object.__setattr__(self, "groups", _by_name(groups))
+        object.__setattr__(self, "params", _by_name(params))
+        object.__setattr__(self, "scalings", tuple(scalings))
+        self._validate()
+
+    def _validate(self) -> None:
+        for group in self.groups.values():
+            if group.size < 1:
+                raise ValueError(f"Spec: group '{group.name}' has {group.size} elements, expected at least 1")
+            if group.parent is not None:
+                parent = self.groups.get(group.parent)
+                if parent is None or group.size % parent.size:
+                    raise ValueError(
+                        f"Spec: group '{group.name}' ({group.size} elements) is nested in '{group.parent}', which must "
+                        f"be a group whose size divides it (got {parent.size if parent else 'no such group'})"
+                    )
+        for param in self.params.values():
+            for unknown in (set(g for axis in param.axes for g in axis.groups) - set(self.groups)):
+                raise ValueError(f"Spec: '{param.name}' has an axis of group '{unknown}', expected one of {list(self.groups)}")
+
+    def factor_size(self, factor: Factor) -> int:
+        return factor if isinstance(factor, int) else self.groups[factor].size
+
+    def axis_size(self, axis: Axis) -> int:
+        return sum(prod(map(self.factor_size, part)) for part in axis.parts)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Shape of the parameter ``name``."""
+        return tuple(self.axis_size(axis) for axis in self.params[name].axes)
+
+    @property
+    def free(self) -> tuple[Group, ...]:
+        """The groups that may be permuted."""
+        return tuple(g for g in self.groups.values() if not g.pinned)
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """Edges and node features of the graph, in order of execution (a concatenated axis gives several)."""
+        return tuple(block for param in self.params.values() for block in self._blocks_of(param))
+
+    def _blocks_of(self, param: Param) -> Iterator[Block]:
+        starts = [self._starts(axis) for axis in param.axes]
+        for choice in product(*(range(len(axis.parts)) for axis in param.axes)):
+            parts = [axis.parts[k] for axis, k in zip(param.axes, choice, strict=True)]
+            factors = [(dim, f) for dim, part in enumerate(parts) for f in part]
+            where = [i for i, (_, f) in enumerate(factors) if isinstance(f, str)]
+            if len(where) not in (1, 2) or (len(where) == 2 and factors[where[0]][0] == factors[where[1]][0]):
+                continue  # carried by permutations, but not an edge or a node feature
+            if len(where) == 2 and factors[where[0]][0] == param.reads:
+                where.reverse()
+            rest = [i for i in range(len(factors)) if i not in where]
+            names = [str(factors[i][1]) for i in where]
+            yield Block(
+                param=param.name,
+                target=names[0],
+                source=names[1] if len(names) == 2 else None,
+                taps=tuple(self.factor_size(factors[i][1]) for i in rest if factors[i][1] != 1),
+                _slices=tuple((s[k], prod(map(self.factor_size, p))) for s, k, p in zip(starts, choice, parts, strict=True)),
+                _factors=tuple(self.factor_size(f) for _, f in factors),
+                _order=tuple(where + rest),
+            )
+
+    def _starts(self, axis: Axis) -> list[int]:
+        starts = [0]
+        for part in axis.parts:
+            starts.append(starts[-1] + prod(map(self.factor_size, part)))
+        return starts
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of groups and parameters: equal for networks of one architecture."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
+
+    def check(self, tensors: Mapping[str, Tensor]) -> None:
+        """Raise if a state dict does not belong to this architecture."""
+        missing, extra = [k for k in self.params if k not in tensors], [k for k in tensors if k not in self.params]
+        if missing or extra:
+            raise KeyError(
+                f"state dict does not fit the Spec: missing keys {missing or 'none'}, unexpected keys {extra or 'none'}. "
+                "Pass the state dict of the traced architecture, or trace its own module."
+            )
+        for name, tensor in tensors.items():
+            if tuple(tensor.shape) != self.shape(name):
+                raise ValueError(f"'{name}' has shape {tuple(tensor.shape)}, but the Spec expects {self.shape(name)}")
+
+    def require_same(self, other: Spec, what: str = "networks") -> None:
+        """Raise if ``other`` is another architecture, naming the first difference."""
+        if self.fingerprint == other.fingerprint:
+            return
+        for name in dict.fromkeys([*self.params, *other.params]):
+            if name not in self.params or name not in other.params:
+                where = "first" if name in self.params else "second"
+                raise ValueError(f"the two {what} have different architectures: only the {where} has a parameter '{name}'")
+            if self.shape(name) != other.shape(name):
+                raise ValueError(
+                    f"the two {what} have different architectures: '{name}' is {self.shape(name)} in the first and "
+                    f"{other.shape(name)} in the second"
+                )
+        raise ValueError(f"the two {what} have equal shapes but different symmetries:\n{self}\n\n{other}")
+
+    def to_json(self) -> str:
+        """Serialise; :meth:`from_json` is the inverse."""
+        return json.dumps(
+            {
+                "groups": [asdict(g) for g in self.groups.values()],
+                "params": [asdict(p) for p in self.params.values()],
+                "scalings": [asdict(s) for s in self.scalings],
+            },
+            separators=(",", ":"),
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Spec:
+        """Read what :meth:`to_json` wrote."""
+        try:
+            data = _tuples(json.loads(text))
+            return cls(
+                groups=tuple(_build(Group, g) for g in data["groups"]),
+                params=tuple(_build(Param, {**p, "axes": tuple(_build(Axis, a) for a in p["axes"])}) for p in data["params"]),
+                scalings=tuple(_build(Scaling, s) for s in data["scalings"]),
+            )
+        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            raise ValueError(f"not a Spec in JSON ({error!r}); expected what Spec.to_json wrote") from error
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __str__(self) -> str:
+        rows = [("group", "size", "activation", "pinned because", "parameters")]
+        for group in self.groups.values():
+            used = [p.name for p in self.params.values() if any(group.name in axis.groups for axis in p.axes)]
+            shown = ", ".join(used[:3]) + (f" and {len(used) - 3} more" if len(used) > 3 else "")
+            nested = f" (in {group.parent})" if group.parent else ""
+            rows.append((group.name + nested, str(group.size), group.activation, group.why or "-", shown))
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+        lines.insert(1, "-" * max(map(len, lines)))
+        lines.append(f"{len(self.free)} of {len(self.groups)} groups may be permuted; {len(self.params)} parameters")
+        return "\n".join(lines)
+
+
+def _axis(value: Axis | Factor | Product) -> Axis:
+    if isinstance(value, Axis):
+        return value
+    return Axis((value if isinstance(value, tuple) else (value,),))
+
+
+def _by_name(items: Iterable[Any]) -> Mapping[str, Any]:
+    items = tuple(items)
+    named = {item.name: item for item in items}
+    if len(named) != len(items):
+        raise ValueError(f"Spec: a name is used twice in {[item.name for item in items]}")
+    return MappingProxyType(named)
+
+
+def _build(cls: type, data: Mapping[str, Any]) -> Any:
+    unknown = set(data) - {f.name for f in fields(cls)}
+    if unknown:
+        raise KeyError(f"{cls.__name__} has no field {sorted(unknown)}")
+    return cls(**data)
+
+
+def _tuples(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_tuples(v) for v in value)
+    return {k: _tuples(v) for k, v in value.items()} if isinstance(value, dict) else value

@@ -1,0 +1,249 @@
+"""Find the permutation symmetry of any ``nn.Module``: an abstract interpreter over its exported ATen graph."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+
+from . import ops
+from .architecture import architecture_key
+from .axes import Atom, fixed, leaves, part_size, pin, resolve
+from .inputs import infer_example_input
+from .modules import shared_copy, tensors_of
+from .scaling import find_scalings
+from .spec import Axis, Factor, Group, Param, Spec
+from .verify import verify_spec
+
+INPUT, OUTPUT, UNUSED = "network input", "network output", "not used by forward"
+
+_CACHE: OrderedDict[Any, Spec] = OrderedDict()
+_CACHE_SIZE = 256
+
+
+def trace(model: nn.Module, example_input: Any = None, *, verify: bool = True) -> Spec:
+    """Find which axes of which parameters must be permuted together.
+
+    The model is exported with :func:`torch.export.export` and its graph interpreted on abstract tensors whose
+    dimensions are unknowns: matrix products tie contracted axes, pointwise operations tie aligned ones, norms attach
+    their parameters and statistics, ``Flatten`` multiplies axes and ``cat`` adds them. Inputs and outputs are pinned,
+    and so is every axis touched by an operator that is not understood.
+
+    Args:
+        model: Any module that ``torch.export`` can export. It is not changed; an eval-mode copy is traced.
+        example_input: A tensor, or a tuple of positional arguments, or a dict of keyword arguments. May be omitted
+            where the first layers tell its shape.
+        verify: Apply a random element of the group found and compare outputs in float64. Skipped on the meta device.
+
+    Returns:
+        The :class:`Spec`; ``print(spec)`` shows the groups and why the pinned ones are pinned. Networks of one
+        architecture are traced once.
+    """
+    if not tensors_of(model):
+        raise ValueError(f"{type(model).__name__} has no parameters, so it has no symmetry to find")
+    key = architecture_key(model, example_input)
+    if key is not None and key in _CACHE:
+        _CACHE.move_to_end(key)
+        return _CACHE[key]
+    if example_input is None:
+        example_input = infer_example_input(model)
+    args, kwargs = as_call(example_input)
+    spec = _interpret(_export(model, args, kwargs), model)
+    if verify and not any(t.is_meta for t in tensors_of(model).values()):
+        verify_spec(model, spec, args, kwargs)
+    if key is not None:
+        _CACHE[key] = spec
+        while len(_CACHE) > _CACHE_SIZE:
+            _CACHE.popitem(last=False)
+    return spec
+
+
+def as_call(example_input: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Positional and keyword arguments of the forward call that ``example_input`` stands for."""
+    if isinstance(example_input, Mapping):
+        return (), dict(example_input)
+    return (tuple(example_input) if isinstance(example_input, (tuple, list)) else (example_input,)), {}
+
+
+def _export(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.export.ExportedProgram:
+    copy = shared_copy(model)
+    try:
+        with torch.no_grad():
+            copy(*args, **kwargs)
+    except Exception as error:
+        shapes = [tuple(a.shape) if isinstance(a, Tensor) else a for a in (*args, *kwargs.values())]
+        raise ValueError(
+            f"{type(model).__name__} cannot be called with the example input {shapes}: {error}\n"
+            "Pass one that forward accepts: wsgraph.trace(model, torch.randn(2, ...))"
+        ) from error
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch's own deprecation notices about export internals
+            program = torch.export.export(copy, args, kwargs)
+            table = torch.export.default_decompositions()
+            return program.run_decompositions({op: f for op, f in table.items() if not ops.is_known(op)})
+    except Exception as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ValueError(
+            f"torch.export cannot export {type(model).__name__}, usually because forward branches on tensor values: "
+            f"{type(error).__name__}: {reason}\n"
+            "Rewrite that line with torch.where, trace the submodules that can be exported, or describe the symmetry "
+            "yourself and pass it: to_graph(model, spec=Spec(groups=..., params=...))"
+        ) from error
+
+
+def _interpret(program: torch.export.ExportedProgram, model: nn.Module) -> Spec:
+    tensors = tensors_of(model)
+    signature = program.graph_signature
+    targets = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
+    inputs = set(signature.user_inputs)
+    state, env = ops.State(), {}
+    params: dict[str, ops.Value] = {}
+    order: dict[str, None] = {}
+    for node in program.graph.nodes:
+        if node.op == "placeholder":
+            env[node] = _placeholder(node, targets.get(node.name), node.name in inputs, params, tensors)
+        elif node.op == "call_function":
+            args, kwargs = fx.node.map_arg((node.args, node.kwargs), env.__getitem__)
+            for value in ops.values_in([args, kwargs]):
+                if value.param is not None:
+                    order.setdefault(value.param)
+            if node.target is operator.getitem:
+                env[node] = args[0][args[1]]
+            else:
+                env[node] = ops.apply(state, node, args if not kwargs else _positional(node.target, args, kwargs))
+        elif node.op == "output":
+            for value in ops.values_in(fx.node.map_arg(list(node.args), env.__getitem__)):
+                for dim in value.dims:
+                    pin(dim, OUTPUT)
+    return _build_spec(program, env, state, params, order, tensors)
+
+
+def _positional(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    """Put keyword arguments where the operator's schema has them."""
+    names = [a.name for a in target._schema.arguments]
+    filled = [*args, *(a.default_value for a in target._schema.arguments[len(args) :])]
+    for name, value in kwargs.items():
+        filled[names.index(name)] = value
+    return filled
+
+
+def _placeholder(
+    node: fx.Node, name: str | None, is_input: bool, params: dict[str, ops.Value], tensors: Mapping[str, Tensor]
+) -> Any:
+    value = node.meta.get("val")
+    if not isinstance(value, Tensor):
+        return value
+    if name is not None and name in tensors:
+        # Each axis of a parameter is its own unknown, bound to the group it will belong to.
+        dims = [((Atom(s, bound=((Atom(s),),), origin=(name, k)),),) for k, s in enumerate(map(int, value.shape))]
+        params[name] = ops.Value(dims, param=name)
+        return params[name]
+    return ops.Value([fixed(int(s), INPUT if is_input else ops.CONSTANT) for s in value.shape])
+
+
+def _build_spec(
+    program: torch.export.ExportedProgram,
+    env: Mapping[fx.Node, Any],
+    state: ops.State,
+    params: dict[str, ops.Value],
+    order: Mapping[str, None],
+    tensors: Mapping[str, Tensor],
+) -> Spec:
+    owner = {id(t): name for name, t in reversed(tensors.items()) if name in params}
+    for name, tensor in tensors.items():  # tied entries have the axes of the one the graph knows
+        if name not in params and id(tensor) in owner:
+            params[name] = params[owner[id(tensor)]]
+    for value in params.values():
+        for dim in value.dims:
+            resolve(dim)  # may pin; see axes._resolve_part
+    names = GroupNames()
+    ordered = [*order, *(name for name in tensors if name not in order)]
+    for name in ordered:
+        for k, dim in enumerate(params[name].dims if name in params else []):
+            names.visit(name, k, dim, reads=state.reads.get(owner.get(id(tensors[name]), name)) == k)
+    entries = []
+    for name in ordered:
+        known = owner.get(id(tensors[name]), name)
+        if name in params and known in order:
+            axes = tuple(names.axis(dim) for dim in params[name].dims)
+        else:
+            axes = tuple(Axis(((s,),)) for s in tensors[name].shape)
+        edges = sum(bool(axis.groups) for axis in axes) > 1
+        entries.append(
+            Param(
+                name,
+                axes,
+                role=state.roles.get(known, "weight" if edges else "other"),
+                reads=state.reads.get(known, 1 if edges else None),
+                block=state.blocks.get(known),
+            )
+        )
+    used = {g for p in entries for axis in p.axes for g in axis.groups}
+    groups = [g for g in names.groups() if g.name in used]
+    return Spec(groups, entries, find_scalings(program, env, names, Spec(groups, entries)))
+
+
+class GroupNames:
+    """Turns atoms into groups with names: the first layer that writes to a group names it."""
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[int, ...], str] = {}
+        self._atoms: dict[str, tuple[Atom, ...]] = {}
+
+    def visit(self, param: str, k: int, dim: Any, reads: bool) -> None:
+        layer = param.rpartition(".")[0] or param
+        for part in resolve(dim):
+            if not any(atom.feature for atom in part):
+                continue
+            if all(atom.pinned for atom in part):
+                why = {INPUT: "input", OUTPUT: "output"}.get(part[0].pinned, layer if not reads else f"{layer}.input")
+                self._add(part, why)
+            else:
+                for atom in part:
+                    if not atom.pinned:
+                        self._add((atom,), layer)
+
+    def _add(self, part: tuple[Atom, ...], name: str) -> None:
+        key = tuple(id(atom) for atom in part if atom.size > 1) or tuple(id(atom) for atom in part[:1])
+        if key in self._names:
+            return
+        taken, base, count = set(self._names.values()), name, 2
+        while name in taken:
+            name, count = f"{base}.{count}", count + 1
+        self._names[key] = name
+        self._atoms[name] = part
+
+    def name(self, part: tuple[Atom, ...]) -> str | None:
+        """Name of the group made of these atoms, if there is one."""
+        key = tuple(id(atom) for atom in part if atom.size > 1) or tuple(id(atom) for atom in part[:1])
+        return self._names.get(key)
+
+    def axis(self, dim: Any) -> Axis:
+        return Axis(tuple(self._product(part) for part in resolve(dim)))
+
+    def _product(self, part: tuple[Atom, ...]) -> tuple[Factor, ...]:
+        whole = self.name(part)
+        if whole is not None:
+            return (whole,)
+        factors: list[Factor] = []
+        for atom in part:
+            factors.append((None if atom.pinned else self.name((atom,))) or atom.size)
+        kept = [f for f in factors if f != 1]
+        return tuple(kept) or (1,)
+
+    def groups(self) -> list[Group]:
+        found = [self._group(name, part) for name, part in self._atoms.items()]
+        rank = {INPUT: 0, OUTPUT: 2}
+        return sorted(found, key=lambda g: rank.get(g.why, 1))
+
+    def _group(self, name: str, part: tuple[Atom, ...]) -> Group:
+        why = next((atom.pinned for atom in part if atom.pinned), "")
+        activation = next((a for atom in part for a in atom.activations), "identity")
+        shape = tuple(atom.size for atom in part) if why else ()
+        return Group(name, part_size(part), why, activation, shape)

@@ -1,0 +1,75 @@
+"""Check a Spec numerically: a random element of the group must leave the outputs as they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree
+
+from .modules import double_copy, tensors_of, with_tensors
+from .permutation import Permutation
+from .rescale import random_factors, rescale
+from .spec import Spec
+
+TOLERANCE = {torch.float64: 1e-7, torch.float32: 1e-3}
+
+
+def verify_spec(model: nn.Module, spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raise if a random permutation of ``spec`` changes the outputs of (a jittered float64 copy of) ``model``."""
+    generator = torch.Generator().manual_seed(0)
+    copy, args, kwargs = _double(model, args, kwargs, generator)
+    expected = _outputs(copy, args, kwargs)
+    _verify_scalings(copy, spec, expected, args, kwargs, generator)
+    permutation = Permutation.random(spec, generator)
+    if error(expected, _outputs(permutation.apply(copy), args, kwargs)) is None:
+        return
+    for group in spec.free:
+        single = Permutation(spec, {**Permutation.identity(spec).maps, group.name: permutation.maps[group.name]})
+        if (found := error(expected, _outputs(single.apply(copy), args, kwargs))) is not None:
+            raise RuntimeError(
+                f"permuting group '{group.name}' of {type(model).__name__} changes its outputs (relative error {found:.1e}): "
+                "the trace is wrong. Please report the model; meanwhile pin the group in a Spec of your own and pass spec=.\n"
+                f"{spec}"
+            )
+    raise RuntimeError(f"permuting all groups of {type(model).__name__} together changes its outputs:\n{spec}")
+
+
+def _verify_scalings(
+    copy: nn.Module, spec: Spec, expected: list[Tensor], args: Any, kwargs: Any, generator: torch.Generator
+) -> None:
+    factors = random_factors(spec, 0.5, 2.0, generator)
+    scaled = with_tensors(copy, rescale(tensors_of(copy), spec, factors))
+    if (found := error(expected, _outputs(scaled, args, kwargs))) is not None:
+        raise RuntimeError(
+            f"the positive scalings found for {type(copy).__name__} change its outputs (relative error {found:.1e}): the "
+            f"trace is wrong, please report the model. Scaled groups: {sorted({s.group for s in spec.scalings})}"
+        )
+
+
+def error(expected: list[Tensor], got: list[Tensor]) -> float | None:
+    """Largest relative difference, or ``None`` within the tolerance of the dtype."""
+    worst = 0.0
+    for x, y in zip(expected, got, strict=True):
+        difference = float((x - y).abs().max() / x.abs().max().clamp_min(1e-30)) if x.numel() else 0.0
+        if not difference <= TOLERANCE.get(x.dtype, 5e-2):
+            worst = max(worst, difference)
+    return worst or None
+
+
+def _double(model: nn.Module, args: Any, kwargs: Any, generator: torch.Generator) -> tuple[nn.Module, Any, Any]:
+    copy = double_copy(model, jitter=generator)
+    wide_args, wide_kwargs = _pytree.tree_map_only(Tensor, lambda t: t.double() if t.is_floating_point() else t, (args, kwargs))
+    try:
+        _outputs(copy, wide_args, wide_kwargs)
+        return copy, wide_args, wide_kwargs
+    except RuntimeError:  # forward casts to a dtype of its own: stay in the model's
+        old = tensors_of(model)
+        return with_tensors(model, {k: v.to(old[k].dtype) for k, v in tensors_of(copy).items()}).eval(), args, kwargs
+
+
+@torch.no_grad()
+def _outputs(model: nn.Module, args: Any, kwargs: Any) -> list[Tensor]:
+    leaves = _pytree.tree_leaves(model(*args, **kwargs))
+    return [t for t in leaves if isinstance(t, Tensor) and t.is_floating_point()]
