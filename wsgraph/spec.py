@@ -17,7 +17,6 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from itertools import product
 from math import prod
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from torch import Tensor
@@ -287,6 +286,9 @@ class Spec:
     def __hash__(self) -> int:
         return hash(self.fingerprint)
 
+    def __deepcopy__(self, memo: object) -> Spec:
+        return self  # frozen
+
     def __str__(self) -> str:
         rows = [("group", "size", "activation", "pinned because", "parameters")]
         for group in self.groups.values():
@@ -312,7 +314,7 @@ def _by_name(items: Iterable[Any]) -> Mapping[str, Any]:
     named = {item.name: item for item in items}
     if len(named) != len(items):
         raise ValueError(f"Spec: a name is used twice in {[item.name for item in items]}")
-    return MappingProxyType(named)
+    return named
 
 
 def _build(cls: type, data: Mapping[str, Any]) -> Any:

@@ -1,0 +1,246 @@
+"""A network as a graph: :class:`WeightGraph`, a ``torch_geometric.data.Data``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.data.storage import GlobalStorage
+
+from .modules import tensors_of, with_tensors
+from .network import Network
+from .sequential import spec_of_state_dict
+from .spec import Block, Spec
+from .trace import trace
+
+_NODE_KEYS, _EDGE_KEYS = ("x", "pos", "group"), ("edge_index", "edge_attr")
+
+
+class _LazyStorage(GlobalStorage):
+    """A PyG storage whose node and edge tensors are built from the network when somebody looks at them.
+
+    They count as present everywhere PyG looks (``in``, ``keys``, collation, transforms). Moving to a device, copying and
+    printing leave them unbuilt. Once built, or assigned, they are ordinary attributes.
+    """
+
+    def _absent(self) -> tuple[str, ...]:
+        if "network" not in self._mapping:
+            return ()
+        return tuple(k for k in (*_NODE_KEYS, *_EDGE_KEYS) if k not in self._mapping and k not in self._dropped)
+
+    @property
+    def _dropped(self) -> set[str]:
+        return self.__dict__.setdefault("_dropped_keys", set())
+
+    def _build(self, key: str) -> None:
+        networks = self._mapping["network"]
+        networks = networks if isinstance(networks, list) else [networks]
+        built: dict[str, list[Tensor]] = {}
+        start = 0
+        for network in networks:
+            for k, value in (network.node_features() if key in _NODE_KEYS else network.edges()).items():
+                built.setdefault(k, []).append(value + start if k == "edge_index" else value)
+            start += network.num_nodes
+        for k in set(built) & set(self._absent()):
+            self._mapping[k] = torch.cat(built[k], dim=1 if k == "edge_index" else 0)
+
+    def _build_all(self) -> None:
+        for key in (_NODE_KEYS[0], _EDGE_KEYS[0]):
+            if key in self._absent():
+                self._build(key)
+
+    def __getitem__(self, key: str) -> Any:
+        if key in self._absent():
+            self._build(key)
+        return self._mapping[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        if key in _EDGE_KEYS and key in self._absent() and value is not None:
+            self._build(key)  # its partner must still describe the edges that were
+        super().__setitem__(key, value)
+
+    def __delitem__(self, key: str) -> None:
+        self._dropped.add(key)
+        super().__delitem__(key)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._mapping or key in self._absent()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self._mapping, *self._absent()])
+
+    def __len__(self) -> int:
+        return len(self._mapping) + len(self._absent())
+
+    def get(self, key: str, value: Any = None) -> Any:
+        return self[key] if key in self else value
+
+    def keys(self, *args: str) -> Any:
+        return [k for k in self if not args or k in args]
+
+    def values(self, *args: str) -> Any:
+        return [self[k] for k in self.keys(*args)]  # noqa: SIM118 - a filtered list
+
+    def items(self, *args: str) -> Any:
+        return [(k, self[k]) for k in self.keys(*args)]  # noqa: SIM118 - a filtered list
+
+    def to_dict(self) -> dict[str, Any]:
+        self._build_all()
+        return super().to_dict()
+
+    def apply(self, func: Any, *args: str) -> _LazyStorage:
+        for key, value in list(super().items(*args)):
+            self._mapping[key] = _apply(value, func)
+        return self
+
+    def apply_(self, func: Any, *args: str) -> _LazyStorage:
+        for value in super().values(*args):
+            _apply(value, func)
+        return self
+
+
+def _apply(value: Any, func: Any) -> Any:
+    if isinstance(value, list):
+        return [_apply(v, func) for v in value]
+    if isinstance(value, Network):
+        return value.map(func)
+    return func(value) if isinstance(value, Tensor) else value
+
+
+class WeightGraph(Data):
+    """A network as a graph. Nodes are neurons and channels, inputs and outputs included; edges are weights.
+
+    Attributes:
+        spec (Spec): Groups and parameter axes.
+        tensors (Mapping[str, Tensor]): The state dict's own tensors, not copied.
+        blocks (list[tuple[Block, Tensor]]): Each part of a parameter as a dense view ``[target, source, taps]`` (edges) or
+            ``[target, taps]`` (node features), in order of execution. What the encoder computes with.
+        num_nodes (int): N, the sum of all group sizes. Node order: groups as in ``spec.groups``, elements in order.
+        group (LongTensor [N]): Index of each node's group in ``spec.groups``.
+        x (Tensor [N, 7]): One-axis parameters by role (:data:`wsgraph.network.NODE_ROLES`), summed where a group has several.
+        pos (Tensor [N, 3]): Grid coordinates of pinned nodes (inputs, outputs); zero for hidden ones.
+        edge_index (LongTensor [2, E]): Source (read from) and target (written to) node of each edge, block after block.
+        edge_attr (Tensor [E, 9]): Taps of each edge on a cosine basis (:func:`wsgraph.taps.tap_basis`): lossless up to
+            3 × 3 kernels, ``edge_attr[:, 0]`` is the weight itself for Linear layers.
+
+    ``x``, ``pos``, ``group``, ``edge_index`` and ``edge_attr`` are built on first use; any PyG model, transform and loader
+    works on them. ``Batch.from_data_list`` takes graphs of different architectures; ``batch[i]`` is the i-th graph again.
+    To batch big networks without building edges, pass ``exclude_keys=["edge_index", "edge_attr"]``.
+    """
+
+    def __init__(self, network: Network | None = None, **kwargs: Any) -> None:
+        super().__init__()
+        self.__dict__["_store"] = _LazyStorage(_parent=self)
+        if network is not None:
+            self.network = network
+            self.num_nodes = network.num_nodes
+        for key, value in kwargs.items():
+            setattr(self, key, value)
+
+    @property
+    def spec(self) -> Spec:
+        return self._single.spec
+
+    @property
+    def tensors(self) -> Mapping[str, Tensor]:
+        return self._single.tensors
+
+    @property
+    def _single(self) -> Network:
+        network = self._store._mapping.get("network")
+        if isinstance(network, list):
+            raise AttributeError(f"this is a batch of {len(network)} networks; take one with batch[i]")
+        if network is None:
+            raise AttributeError("this WeightGraph is empty; make one with wsgraph.to_graph(model)")
+        return network
+
+    @property
+    def blocks(self) -> list[tuple[Block, Tensor]]:
+        return [(block, block.view(self.tensors[block.param])) for block in self.spec.blocks]
+
+    @property
+    def offsets(self) -> dict[str, int]:
+        """Index of every group's first node."""
+        return self._single.offsets
+
+    def replace(self, tensors: Mapping[str, Tensor]) -> WeightGraph:
+        """The same architecture with other tensors."""
+        self.spec.check(tensors)
+        return WeightGraph(Network(self.spec, dict(tensors)))
+
+    def to_state_dict(self) -> dict[str, Tensor]:
+        """The state dict, exactly: the inverse of ``to_graph(state_dict, spec=spec)``."""
+        return dict(self.tensors)
+
+    def to_module(self, template: nn.Module) -> nn.Module:
+        """A copy of ``template`` that holds this graph's tensors (copied, detached)."""
+        self.spec.check(tensors_of(template))
+        return with_tensors(template, self._single.map(lambda t: t.detach().clone()).tensors)
+
+    def to_networkx(self) -> Any:
+        """A ``networkx.MultiDiGraph``.
+
+        Nodes carry ``name`` (``"fc1[3]"``), ``group``, ``layer`` (position of the group) and ``pinned``; edges carry
+        ``param``, ``weight`` (the sum of the taps) and ``taps`` (all of them).
+        """
+        from .nx import to_networkx
+
+        return to_networkx(self)
+
+    def __repr__(self) -> str:
+        network = self._store._mapping.get("network")
+        if isinstance(network, list):
+            return f"{type(self).__name__}({len(network)} networks, {self.num_nodes} nodes)"
+        if network is None:
+            return f"{type(self).__name__}()"
+        weights = sum(t.numel() for t in network.tensors.values())
+        return f"{type(self).__name__}({self.num_nodes} nodes in {len(network.spec.groups)} groups, {weights:,} weights)"
+
+
+def to_graph(
+    network: nn.Module | Mapping[str, Tensor],
+    example_input: Any = None,
+    *,
+    spec: Spec | None = None,
+    verify: bool = True,
+) -> WeightGraph:
+    """The graph of a network. Nothing is copied: blocks are views of the weights.
+
+    Args:
+        network: A module, or the state dict of a plain MLP or CNN whose layers come in order (for anything else pass
+            ``spec`` or the module).
+        example_input: What :func:`wsgraph.trace` needs when it cannot infer it.
+        spec: A ready Spec; nothing is traced then.
+        verify: Whether the trace checks itself numerically (once per architecture).
+    """
+    if isinstance(network, nn.Module):
+        tensors: dict[str, Tensor] = tensors_of(network)
+        spec = spec or trace(network, example_input, verify=verify)
+    elif isinstance(network, Mapping):
+        tensors = dict(network)
+        spec = spec or spec_of_state_dict(tensors)
+    else:
+        raise TypeError(f"to_graph expects an nn.Module or a state dict, got {type(network).__name__}")
+    spec.check(tensors)
+    _require_finite(tensors)
+    return WeightGraph(Network(spec, tensors))
+
+
+def _require_finite(tensors: Mapping[str, Tensor]) -> None:
+    """A sum is finite unless a value is not (or the sum overflows, which the second look settles)."""
+    floats = {k: t.detach() for k, t in tensors.items() if t.is_floating_point() and not t.is_meta}
+    if not floats:
+        return
+    sums = torch.stack([t.sum(dtype=torch.float64 if t.dtype == torch.float64 else torch.float32).cpu() for t in floats.values()])
+    if torch.isfinite(sums).all():
+        return
+    for name, tensor in floats.items():
+        bad = int((~torch.isfinite(tensor)).sum())
+        if bad:
+            raise ValueError(
+                f"'{name}' holds {bad} NaN or infinite values of {tensor.numel()}: the network has diverged or its file is "
+                "damaged. Such weights cannot be aligned; train or load it again."
+            )

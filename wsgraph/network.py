@@ -1,0 +1,101 @@
+"""A network's tensors together with their Spec: what a WeightGraph carries, opaque to PyG's collation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from .spec import Spec
+from .taps import BASIS_SIZE, tap_basis
+
+NODE_ROLES = ("bias", "norm_scale", "norm_shift", "mean", "variance", "slope", "other")
+"""Columns of ``WeightGraph.x``."""
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """Tensors by name, in the layout of a Spec.
+
+    PyG batches it as one value; moving and copying a graph maps over its tensors.
+    """
+
+    spec: Spec
+    tensors: Mapping[str, Tensor]
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> Network:
+        """Apply ``function`` to every tensor; tied ones stay tied."""
+        done: dict[int, Tensor] = {}
+        new = {}
+        for name, tensor in self.tensors.items():
+            if id(tensor) not in done:
+                done[id(tensor)] = function(tensor)
+            new[name] = done[id(tensor)]
+        return Network(self.spec, new)
+
+    @property
+    def like(self) -> Tensor:
+        """A tensor whose device and dtype stand for the network's."""
+        return next((t for t in self.tensors.values() if t.is_floating_point()), next(iter(self.tensors.values())))
+
+    @cached_property
+    def offsets(self) -> dict[str, int]:
+        """Index of every group's first node."""
+        return node_offsets(self.spec)
+
+    @property
+    def num_nodes(self) -> int:
+        return sum(g.size for g in self.spec.groups.values())
+
+    def node_features(self) -> dict[str, Tensor]:
+        """``x``, ``pos`` and ``group``; see :class:`~wsgraph.WeightGraph`."""
+        like, spec = self.like, self.spec
+        x = torch.zeros(self.num_nodes, len(NODE_ROLES), device=like.device, dtype=like.dtype)
+        for block in spec.blocks:
+            role = spec.params[block.param].role
+            if block.source is None and role in NODE_ROLES:
+                rows = slice(self.offsets[block.target], self.offsets[block.target] + spec.groups[block.target].size)
+                x[rows, NODE_ROLES.index(role)] += block.view(self.tensors[block.param]).mean(-1).to(like.dtype)
+        pos = torch.zeros(self.num_nodes, 3, device=like.device)
+        for name, group in spec.groups.items():
+            if group.pinned:
+                grid = torch.cartesian_prod(*(torch.arange(n, device=like.device) for n in group.shape or (group.size,)))
+                grid = grid.reshape(group.size, -1)[:, :3]
+                pos[self.offsets[name] : self.offsets[name] + group.size, : grid.shape[1]] = grid.to(pos.dtype)
+        sizes = torch.tensor([g.size for g in spec.groups.values()], device=like.device)
+        group = torch.repeat_interleave(torch.arange(len(sizes), device=like.device), sizes, output_size=self.num_nodes)
+        return {"x": x, "pos": pos, "group": group}
+
+    def edges(self) -> dict[str, Tensor]:
+        """``edge_index`` and ``edge_attr`` of all blocks, in order of execution; see :class:`~wsgraph.WeightGraph`."""
+        index, attr = [], []
+        for block in self.spec.blocks:
+            if block.source is None and self.spec.params[block.param].role != "weight":
+                continue
+            view = block.view(self.tensors[block.param])
+            target = torch.arange(view.shape[0], device=view.device) + self.offsets[block.target]
+            if block.source is None:  # depthwise: every channel reads itself
+                index.append(torch.stack([target, target]))
+            else:
+                source = torch.arange(view.shape[1], device=view.device) + self.offsets[block.source]
+                index.append(torch.stack([source.repeat(len(target)), target.repeat_interleave(len(source))]))
+            attr.append((view @ tap_basis(block.taps, BASIS_SIZE, view)).flatten(0, -2))
+        like = self.like
+        if not index:
+            return {
+                "edge_index": torch.zeros(2, 0, dtype=torch.long, device=like.device),
+                "edge_attr": like.new_zeros(0, BASIS_SIZE),
+            }
+        return {"edge_index": torch.cat(index, 1), "edge_attr": torch.cat(attr)}
+
+
+def node_offsets(spec: Spec) -> dict[str, int]:
+    """Index of every group's first node in the graph of ``spec``."""
+    offsets, total = {}, 0
+    for name, group in spec.groups.items():
+        offsets[name] = total
+        total += group.size
+    return offsets

@@ -1,0 +1,74 @@
+"""The Spec of a plain MLP or CNN from its state dict alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from .spec import Group, Param, Product, Spec
+
+_NORM_ROLES = {"weight": "norm_scale", "bias": "norm_shift", "running_mean": "mean", "running_var": "variance"}
+
+
+def spec_of_state_dict(tensors: Mapping[str, Tensor]) -> Spec:
+    """Read a chain of layers off an ordered state dict.
+
+    Each tensor of two or more dimensions is a layer that reads the one before it; a Linear that reads a multiple of the
+    previous width is taken for one behind Flatten (channel-major, as PyTorch does it). One-axis tensors are biases and
+    norms of the layer they follow. Activations are not in a state dict, and neither are residual connections: for
+    anything but a plain chain, trace the module instead.
+    """
+    layers = [name for name, t in tensors.items() if t.dim() >= 2]
+    if not layers:
+        raise ValueError("the state dict has no weight of two or more dimensions, so there is nothing to align")
+    first = tensors[layers[0]]
+    here = Group("input", first.shape[1], "network input", shape=(first.shape[1],))
+    groups, params, block = [here], [], ""
+    for name, tensor in tensors.items():
+        prefix, _, kind = name.rpartition(".")
+        if name in layers:
+            axes, depthwise = _layer_axes(name, tensor, here, is_first=name == layers[0])
+            if not depthwise:
+                here = _next_group(name, prefix, tensor, last=name == layers[-1])
+                groups.append(here)
+            params.append(Param(name, (here.name, *axes), "weight", reads=None if depthwise else 1))
+            block = name
+        elif tensor.dim() == 1 and tensor.shape[0] == here.size:
+            role = "bias" if f"{prefix}.weight" == block or name == f"{block}_bias" else _NORM_ROLES.get(kind, "other")
+            params.append(Param(name, (here.name,), role, block=block or None))
+        elif tensor.dim() == 0 or kind == "num_batches_tracked":
+            params.append(Param(name, tuple(tensor.shape)))
+        else:
+            raise ValueError(_unreadable(name, tensor, f"it does not fit the {here.size} outputs of '{block or 'input'}'"))
+    return Spec(groups, params)
+
+
+def _next_group(name: str, prefix: str, tensor: Tensor, last: bool) -> Group:
+    size = tensor.shape[0]
+    if last:
+        return Group("output", size, "network output", shape=(size,))
+    return Group(prefix or name, size, activation="unknown")
+
+
+def _layer_axes(name: str, tensor: Tensor, here: Group, is_first: bool) -> tuple[tuple[str | int | Product, ...], bool]:
+    """Axes behind the first, and whether the layer is a depthwise convolution."""
+    out, inputs, *kernel = tensor.shape
+    if inputs == here.size:
+        return (here.name, *kernel), False
+    if kernel and inputs == 1 and out == here.size and not is_first:
+        return (1, *kernel), True
+    if not kernel and inputs % here.size == 0:
+        positions = inputs // here.size
+        side = math.isqrt(positions)
+        grid = (side, side) if side * side == positions else (positions,)
+        return ((here.name, *grid),), False
+    raise ValueError(_unreadable(name, tensor, f"it does not read the {here.size} outputs of the layer before it"))
+
+
+def _unreadable(name: str, tensor: Tensor, why: str) -> str:
+    return (
+        f"cannot read the architecture off the state dict: '{name}' has shape {tuple(tensor.shape)}, and {why}. "
+        "A state dict is enough for a plain chain of layers only; pass the module, to_graph(model), or spec=."
+    )
