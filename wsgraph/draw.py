@@ -25,7 +25,8 @@ def draw(graph: WeightGraph, path: str | os.PathLike[str]) -> None:
 
     spec = graph.spec
     columns = {name: k for k, name in enumerate(spec.groups)}
-    figure = Figure(figsize=(1.8 * len(columns) + 1, 5.2), layout="constrained")
+    tallest = max(min(group.size, SHOWN) for group in spec.groups.values())
+    figure = Figure(figsize=(1.8 * len(columns) + 1, 0.35 * tallest + 1.6), layout="constrained")
     axes = figure.subplots()
     for block, view in graph.blocks:
         if block.source is None:
@@ -48,9 +49,9 @@ def draw(graph: WeightGraph, path: str | os.PathLike[str]) -> None:
         if group.size > SHOWN:
             axes.text(columns[name], min(heights) - 1.1, "⋮", ha="center", va="center", fontsize=16)
         activation = "" if group.activation == "identity" else f"\n{group.activation}"
-        axes.text(columns[name], SHOWN / 2 + 1.0, f"{name}\n{group.size}{activation}", ha="center", va="bottom", fontsize=9)
+        axes.text(columns[name], tallest / 2 + 0.3, f"{name}\n{group.size}{activation}", ha="center", va="bottom", fontsize=9)
     axes.set_xlim(-0.6, len(columns) - 0.4)
-    axes.set_ylim(-SHOWN / 2 - 1.8, SHOWN / 2 + 3.2)
+    axes.set_ylim(-tallest / 2 - 1.4, tallest / 2 + 3.0)
     axes.axis("off")
     figure.savefig(path, dpi=150)
 

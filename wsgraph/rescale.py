@@ -15,7 +15,7 @@ def random_factors(spec: Spec, low: float, high: float, generator: torch.Generat
     """One factor per element of every scaling of ``spec``, log-uniform in [low, high]."""
     device = generator.device if generator is not None else torch.device("cpu")
     sizes = [spec.groups[s.group].size for s in spec.scalings]
-    return [torch.exp(torch.empty(n, device=device).uniform_(log(low), log(high), generator=generator)) for n in sizes]
+    return [torch.exp(torch.empty(n, device=device, dtype=torch.float64).uniform_(log(low), log(high), generator=generator)) for n in sizes]
 
 
 def rescale(tensors: Mapping[str, Tensor], spec: Spec, factors: Sequence[Tensor]) -> dict[str, Tensor]:
@@ -27,7 +27,7 @@ def rescale(tensors: Mapping[str, Tensor], spec: Spec, factors: Sequence[Tensor]
     """
     out = dict(tensors)
     for scaling, factor in zip(spec.scalings, factors, strict=True):
-        for slots, values in ((scaling.up, factor), (scaling.down, 1 / factor)):
+        for slots, values in ((scaling.up, factor.double()), (scaling.down, 1 / factor.double())):
             for name, dim in slots:
                 along = _along(spec, spec.params[name].axes[dim], scaling.group, values.to(out[name]))
                 out[name] = out[name] * along.view(-1, *(1,) * (out[name].dim() - dim - 1))
