@@ -10,6 +10,8 @@ from . import testing as testing
 from .draw import draw as draw
 from .graph import WeightGraph as WeightGraph
 from .graph import to_graph as to_graph
+from .nn import Encoder as Encoder
+from .nn import EncoderConfig as EncoderConfig
 from .permutation import Permutation as Permutation
 from .spec import Axis as Axis
 from .spec import Group as Group
@@ -17,4 +19,4 @@ from .spec import Param as Param
 from .spec import Spec as Spec
 from .trace import trace as trace
 
-__all__ = ["Axis", "Group", "Param", "Permutation", "Spec", "WeightGraph", "augment", "draw", "testing", "to_graph", "trace"]
+__all__ = ["Axis", "Encoder", "EncoderConfig", "Group", "Param", "Permutation", "Spec", "WeightGraph", "augment", "draw", "testing", "to_graph", "trace"]

@@ -13,6 +13,7 @@ from torch_geometric.data.storage import GlobalStorage
 from .modules import tensors_of, with_tensors
 from .network import Network
 from .sequential import spec_of_state_dict
+from .sparsity import find_support
 from .spec import Block, Spec
 from .trace import trace
 
@@ -169,7 +170,8 @@ class WeightGraph(Data):
     def replace(self, tensors: Mapping[str, Tensor]) -> WeightGraph:
         """The same architecture with other tensors."""
         self.spec.check(tensors)
-        return WeightGraph(Network(self.spec, dict(tensors)))
+        support = None if self._single.support is None else find_support(self.spec, tensors)
+        return WeightGraph(Network(self.spec, dict(tensors), support))
 
     def to_state_dict(self) -> dict[str, Tensor]:
         """The state dict, exactly: the inverse of ``to_graph(state_dict, spec=spec)``."""
@@ -209,6 +211,9 @@ def to_graph(
 ) -> WeightGraph:
     """The graph of a network. Nothing is copied: blocks are views of the weights.
 
+    A network that is mostly zeros (pruned) becomes a graph of its non-zero edges only, and the encoder's cost is in
+    proportion to them.
+
     Args:
         network: A module, or the state dict of a plain MLP or CNN whose layers come in order (for anything else pass
             ``spec`` or the module).
@@ -226,7 +231,7 @@ def to_graph(
         raise TypeError(f"to_graph expects an nn.Module or a state dict, got {type(network).__name__}")
     spec.check(tensors)
     _require_finite(tensors)
-    return WeightGraph(Network(spec, tensors))
+    return WeightGraph(Network(spec, tensors, find_support(spec, tensors)))
 
 
 def _require_finite(tensors: Mapping[str, Tensor]) -> None:

@@ -9,6 +9,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from .sparsity import Support
 from .spec import Spec
 from .taps import BASIS_SIZE, tap_basis
 
@@ -18,13 +19,14 @@ NODE_ROLES = ("bias", "norm_scale", "norm_shift", "mean", "variance", "slope", "
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Tensors by name, in the layout of a Spec.
+    """Tensors by name, in the layout of a Spec; ``support`` lists the edges of a pruned network.
 
     PyG batches it as one value; moving and copying a graph maps over its tensors.
     """
 
     spec: Spec
     tensors: Mapping[str, Tensor]
+    support: Support | None = None
 
     def map(self, function: Callable[[Tensor], Tensor]) -> Network:
         """Apply ``function`` to every tensor; tied ones stay tied."""
@@ -34,7 +36,11 @@ class Network:
             if id(tensor) not in done:
                 done[id(tensor)] = function(tensor)
             new[name] = done[id(tensor)]
-        return Network(self.spec, new)
+        support = self.support
+        if support is not None:
+            device = next(iter(new.values())).device
+            support = {block: index.to(device) for block, index in support.items()}
+        return Network(self.spec, new, support)
 
     @property
     def like(self) -> Tensor:
@@ -81,6 +87,11 @@ class Network:
                 index.append(torch.stack([target, target]))
             else:
                 source = torch.arange(view.shape[1], device=view.device) + self.offsets[block.source]
+                if self.support is not None:
+                    i, j = self.support[block]
+                    index.append(torch.stack([source[i], target[j]]))
+                    attr.append(view[j, i] @ tap_basis(block.taps, BASIS_SIZE, view))
+                    continue
                 index.append(torch.stack([source.repeat(len(target)), target.repeat_interleave(len(source))]))
             attr.append((view @ tap_basis(block.taps, BASIS_SIZE, view)).flatten(0, -2))
         like = self.like

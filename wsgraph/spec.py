@@ -141,7 +141,8 @@ class Block:
             tensor = tensor.narrow(lead + dim, start, length)
         tensor = tensor.reshape(tensor.shape[:lead] + self._factors)
         tensor = tensor.permute(*range(lead), *(lead + i for i in self._order))
-        return tensor.flatten(lead + (1 if self.source is None else 2)) if self.taps else tensor.unsqueeze(-1)
+        groups = 1 if self.source is None else 2
+        return tensor.flatten(lead + groups) if len(self._order) > groups else tensor.unsqueeze(-1)
 
 
 @dataclass(frozen=True, init=False)

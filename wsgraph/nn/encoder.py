@@ -1,0 +1,167 @@
+"""The permutation-equivariant encoder: a network in, one embedding per neuron out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from ..graph import WeightGraph
+from ..network import NODE_ROLES, Network
+from ..spec import Group, Spec
+from .codes import CODE_SIZE, grid_codes
+from .plan import plan_of
+from .prepare import node_features, prepare
+from .sweep import ACTIVATIONS, Sweep
+
+FOLLOWING = ("identity", "relu", "gelu", "silu", "tanh", "sin", "sigmoid", "leaky_relu", "prelu", "elu")
+"""Activation functions with an embedding of their own; every other one shares the last."""
+STACKED = 500_000
+"""Networks up to this many weights are stacked and encoded together; larger ones fill the machine by themselves."""
+
+
+@dataclass(frozen=True)
+class EncoderConfig:
+    """Sizes of an :class:`Encoder`. Depth, width, kernel size and resolution of the networks are not among them.
+
+    Args:
+        hidden: Channels of a node's state.
+        output: Channels of an embedding.
+        sweeps: Number of forward-and-backward sweeps.
+        messages: Channels of a message.
+        basis: Basis functions over kernel taps.
+        activation: Nonlinearity of the updates; analytic ones make exactness hold almost surely.
+        normalise: Whether messages, states and embeddings are normalised.
+        checkpoint: Recompute each sweep in the backward pass instead of keeping its activations.
+    """
+
+    hidden: int = 64
+    output: int = 128
+    sweeps: int = 3
+    messages: int = 64
+    basis: int = 4
+    activation: str = "silu"
+    normalise: bool = True
+    checkpoint: bool = False
+
+    def __post_init__(self) -> None:
+        if self.activation not in ACTIVATIONS:
+            raise ValueError(f"activation '{self.activation}' is not one of {list(ACTIVATIONS)}")
+        for name in ("hidden", "output", "sweeps", "messages", "basis"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"EncoderConfig.{name} is {getattr(self, name)}, expected at least 1")
+
+
+class Encoder(nn.Module):
+    """Embeds the nodes of any WeightGraph: F(g·v) = g·F(v).
+
+    Hidden nodes start equal and are told apart by the network alone; inputs start from their place on the grid, outputs
+    from their index. Then follow :class:`~wsgraph.nn.Sweep` layers.
+
+    Args:
+        config: Sizes; the defaults are those of the paper where it names them.
+
+    Shapes:
+        - **output:** ``[N, output]``, rows in the node order of the graph; for a batch, graph after graph.
+    """
+
+    def __init__(self, config: EncoderConfig | None = None) -> None:
+        super().__init__()
+        self.config = c = config or EncoderConfig()
+        self.place = nn.Sequential(nn.Linear(CODE_SIZE, c.hidden), nn.SiLU(), nn.Linear(c.hidden, c.hidden))
+        self.start = nn.Parameter(torch.randn(len(FOLLOWING) + 1, c.hidden) * 0.5)
+        self.loose = nn.Linear(len(NODE_ROLES), c.hidden, bias=False)
+        self.sweeps = nn.ModuleList(
+            Sweep(c.hidden, c.messages, c.basis, len(FOLLOWING) + 1, c.activation, c.normalise) for _ in range(c.sweeps)
+        )
+        self.norm = nn.LayerNorm(c.hidden) if c.normalise else nn.Identity()
+        self.out = nn.Linear(c.hidden, c.output)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.out.weight.dtype
+
+    def forward(self, graph: WeightGraph, inputs: Mapping[str, Tensor] | None = None) -> Tensor:
+        """Embeddings of all nodes of a graph, or of a batch of graphs of any architectures.
+
+        Args:
+            graph: The network(s).
+            inputs: Initial states ``[n, hidden]`` of network inputs by group name, in place of the learned ones.
+        """
+        network = graph.network
+        networks = network if isinstance(network, list) else [network]
+        embeddings = self.embed(networks, inputs)
+        rows = [torch.cat([e[g] for g in n.spec.groups]) for n, e in zip(networks, embeddings, strict=True)]
+        return torch.cat(rows)
+
+    def embed(
+        self, networks: Sequence[Network], inputs: Mapping[str, Tensor] | None = None
+    ) -> list[dict[str, Tensor]]:
+        """Embeddings by group, network by network; networks of one architecture are encoded together.
+
+        Shapes:
+            - **output:** for each network, group name → ``[n, output]``
+        """
+        out: list[dict[str, Tensor]] = [{} for _ in networks]
+        for rows in together(networks):
+            stacked = self.embed_stack([networks[i] for i in rows], inputs)
+            for k, i in enumerate(rows):
+                out[i] = {g: e[k] if len(rows) > 1 else e for g, e in stacked.items()}
+        return out
+
+    def embed_stack(
+        self, networks: Sequence[Network], inputs: Mapping[str, Tensor] | None = None
+    ) -> dict[str, Tensor]:
+        """Embeddings of networks of one architecture: group name → ``[K, n, output]``, without K for a single one."""
+        spec = networks[0].spec
+        steps = prepare(spec, networks, self.config.basis, self.dtype)
+        states = self._start(spec, networks, inputs or {})
+        kinds = {g.name: _kind(g) for g in spec.groups.values()}
+        fixed = {g.name for g in spec.groups.values() if g.why == "network input"}
+        for sweep in self.sweeps:
+            if self.config.checkpoint and torch.is_grad_enabled():
+                states = checkpoint(sweep, steps, states, kinds, fixed, use_reentrant=False)
+            else:
+                states = sweep(steps, states, kinds, fixed)
+        return {name: self._finish(h) for name, h in states.items()}
+
+    def _start(self, spec: Spec, networks: Sequence[Network], inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        like = self.out.weight
+        lead = (len(networks),) if len(networks) > 1 else ()
+        states = {}
+        for group in spec.groups.values():
+            h = self.start[_kind(group)].expand(group.size, -1)
+            if group.name in inputs:
+                h = inputs[group.name].to(like)
+            elif group.pinned:
+                h = h + self.place(grid_codes(group.shape or (group.size,), like))
+            states[group.name] = h.expand(*lead, -1, -1)
+        one = like.new_ones(lead)
+        for block in plan_of(spec).loose:
+            tensor = [n.tensors[block.param] for n in networks]
+            stacked = {block.param: torch.stack(tensor) if lead else tensor[0]}
+            features = node_features(spec, [block], stacked, one, self.dtype)
+            states[block.target] = states[block.target] + self.loose(features)
+        return states
+
+    def _finish(self, h: Tensor) -> Tensor:
+        """Project, and remove what all nodes of a group have in common: it says nothing about which is which."""
+        z = self.out(self.norm(h))
+        return z - z.mean(dim=-2, keepdim=True) if self.config.normalise and z.shape[-2] > 1 else z
+
+
+def together(networks: Sequence[Network]) -> list[list[int]]:
+    """Indices of networks to encode in one go: same architecture, dense, and small enough for stacking to pay."""
+    groups: dict[object, list[int]] = {}
+    for i, network in enumerate(networks):
+        size = sum(t.numel() for t in network.tensors.values())
+        alone = size > STACKED or network.support is not None
+        groups.setdefault((i,) if alone else network.spec.fingerprint, []).append(i)
+    return list(groups.values())
+
+
+def _kind(group: Group) -> int:
+    return FOLLOWING.index(group.activation) if group.activation in FOLLOWING else len(FOLLOWING)

@@ -1,0 +1,134 @@
+r"""One message, two executions.
+
+Along the edges of a block with weights :math:`\tilde w_{jib}` (target j, source i, basis function b) a node receives
+
+.. math:: m_j = \sum_b \sum_i \tilde w_{jib}\, A_b h_i \quad\text{(forward)}, \qquad
+          m_i = \sum_b \sum_j \tilde w_{jib}\, A'_b h_j \quad\text{(backward)},
+
+which is linear in the weights. Over a dense block that is a matrix product and no per-edge state exists
+(:class:`DenseEdges`); over a list of edges it is PyG message passing (:class:`ListedEdges`), whose cost is proportional
+to the edges that are there.
+
+The taps are projected on the basis where there are more taps than basis functions; otherwise the basis is folded into
+A, which gives the same sum without touching the weights.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+from torch_geometric.nn import MessagePassing
+
+from .segment import segment_sum
+
+
+class Edges(Protocol):
+    """The weights of one block of one or several networks, ready for messages."""
+
+    def forward(self, h: Tensor, mix: Tensor) -> Tensor:
+        """Messages along the edges: ``[..., source, C]`` and ``[b, C, M]`` → ``[..., target, M]``."""
+        ...
+
+    def backward(self, h: Tensor, mix: Tensor) -> Tensor:
+        """Messages against them: ``[..., target, C]`` and ``[b, C, M]`` → ``[..., source, M]``."""
+        ...
+
+
+def on_basis(taps: Tensor, basis: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Weights as the messages use them, and what is left to fold into the mixing matrices.
+
+    Args:
+        taps: ``[..., t]``.
+        basis: ``[t, b]``.
+    """
+    if basis.shape[0] > basis.shape[1]:
+        return taps @ basis, None
+    return taps, basis
+
+
+def fold(basis: Tensor | None, mix: Tensor) -> Tensor:
+    """``[b, C, M]`` for projected weights, ``[t, C, M]`` for raw taps."""
+    return mix if basis is None else torch.einsum("tb,bcm->tcm", basis, mix)
+
+
+class DenseEdges:
+    """All pairs of two groups.
+
+    Args:
+        taps: ``[..., target, source, t]``.
+        basis: ``[t, b]``.
+    """
+
+    def __init__(self, taps: Tensor, basis: Tensor) -> None:
+        self.weights, self.basis = on_basis(taps, basis)
+
+    def forward(self, h: Tensor, mix: Tensor) -> Tensor:
+        mixed = torch.einsum("...ic,bcm->...ibm", h, fold(self.basis, mix))  # small: source × b × M
+        return self.weights.flatten(-2) @ mixed.flatten(-3, -2)
+
+    def backward(self, h: Tensor, mix: Tensor) -> Tensor:
+        gathered = self.weights.flatten(-2).mT @ h  # [..., source × b, C]
+        return torch.einsum("...ibc,bcm->...im", gathered.unflatten(-2, self.weights.shape[-2:]), fold(self.basis, mix))
+
+
+class OwnEdges:
+    """Every node with itself: depthwise kernels.
+
+    Args:
+        taps: ``[..., target, t]``.
+        basis: ``[t, b]``.
+    """
+
+    def __init__(self, taps: Tensor, basis: Tensor) -> None:
+        self.weights, self.basis = on_basis(taps, basis)
+
+    def forward(self, h: Tensor, mix: Tensor) -> Tensor:
+        return torch.einsum("...jb,...jbm->...jm", self.weights, torch.einsum("...jc,bcm->...jbm", h, fold(self.basis, mix)))
+
+    backward = forward
+
+
+class ListedEdges:
+    """Listed pairs only, for pruned networks.
+
+    Args:
+        index: ``[2, E]``: source and target of each edge inside their groups, sorted by target.
+        taps: ``[E, t]``.
+        basis: ``[t, b]``.
+        sizes: Number of source and of target nodes.
+    """
+
+    def __init__(self, index: Tensor, taps: Tensor, basis: Tensor, sizes: tuple[int, int]) -> None:
+        self.weights, self.basis = on_basis(taps, basis)
+        self.index, self.sizes = index, sizes
+        self.by_source = torch.argsort(index[0], stable=True)
+
+    def forward(self, h: Tensor, mix: Tensor) -> Tensor:
+        mixed = torch.einsum("ic,bcm->ibm", h, fold(self.basis, mix))
+        return _SEND(mixed, self.weights, self.index, self.sizes)
+
+    def backward(self, h: Tensor, mix: Tensor) -> Tensor:
+        mixed = torch.einsum("jc,bcm->jbm", h, fold(self.basis, mix))
+        order = self.by_source
+        return _SEND(mixed, self.weights[order], self.index[:, order].flip(0), self.sizes[::-1])
+
+
+class _Send(MessagePassing):
+    """Σ over listed edges of weight times mixed source state; edges are sorted by where they arrive."""
+
+    def __init__(self) -> None:
+        super().__init__(aggr="sum", node_dim=0)
+
+    def forward(self, mixed: Tensor, weights: Tensor, index: Tensor, sizes: tuple[int, int]) -> Tensor:
+        return self.propagate(index, x=(mixed, None), weights=weights, size=sizes)
+
+    def message(self, x_j: Tensor, weights: Tensor) -> Tensor:
+        return torch.einsum("ebm,eb->em", x_j, weights)
+
+    def aggregate(self, inputs: Tensor, index: Tensor, dim_size: int) -> Tensor:
+        return segment_sum(inputs, index, dim_size)
+
+
+_SEND = _Send()

@@ -1,0 +1,98 @@
+"""From tensors to what a sweep multiplies with: edges per block, features of one-axis parameters, scales."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import torch
+from torch import Tensor
+
+from ..network import NODE_ROLES, Network
+from ..spec import Block, Spec
+from ..taps import tap_basis
+from .message import DenseEdges, Edges, ListedEdges, OwnEdges
+from .plan import Step, plan_of
+
+
+@dataclass(frozen=True)
+class PreparedStep:
+    """One :class:`~wsgraph.nn.plan.Step` with its numbers.
+
+    Args:
+        step: The block and its neighbours.
+        edges: Its weights.
+        scale: ``[..., 1, 1]``, the typical size of a message of unit inputs: √fan-in · rms(W).
+        written: ``[..., target, roles]`` features of the one-axis parameters on what the block writes, or ``None``.
+        read: ``[..., source, roles]``, the same for what it reads.
+    """
+
+    step: Step
+    edges: Edges
+    scale: Tensor
+    written: Tensor | None
+    read: Tensor | None
+
+
+def prepare(spec: Spec, networks: Sequence[Network], basis: int, dtype: torch.dtype) -> list[PreparedStep]:
+    """Numbers of all steps for networks of one architecture, stacked on a leading axis (none for a single network)."""
+    tensors = _stack(networks)
+    return [_prepare_step(spec, step, tensors, networks, basis, dtype) for step in plan_of(spec).steps]
+
+
+def _stack(networks: Sequence[Network]) -> Mapping[str, Tensor]:
+    if len(networks) == 1:
+        return networks[0].tensors
+    return {name: torch.stack([n.tensors[name] for n in networks]) for name in networks[0].tensors}
+
+
+def _prepare_step(
+    spec: Spec,
+    step: Step,
+    tensors: Mapping[str, Tensor],
+    networks: Sequence[Network],
+    basis: int,
+    dtype: torch.dtype,
+) -> PreparedStep:
+    block = step.block
+    taps = block.view(tensors[block.param]).to(dtype)
+    functions = tap_basis(block.taps, basis, taps)
+    fan_in = prod(block.taps) * (spec.groups[block.source].size if block.source is not None else 1)
+    dims = (-2, -1) if block.source is None else (-3, -2, -1)
+    count = prod(taps.shape[d] for d in dims)
+    scale = torch.linalg.vector_norm(taps, dim=dims).clamp_min(1e-12) * (fan_in / count) ** 0.5
+    support = networks[0].support
+    if block.source is None:
+        edges: Edges = OwnEdges(taps, functions)
+    elif support is not None and block in support:
+        index = support[block]
+        edges = ListedEdges(index, taps[index[1], index[0]], functions, (taps.shape[1], taps.shape[0]))
+    else:
+        edges = DenseEdges(taps, functions)
+    return PreparedStep(
+        step,
+        edges,
+        scale[..., None, None],
+        node_features(spec, step.written, tensors, scale, dtype),
+        node_features(spec, step.read, tensors, scale, dtype),
+    )
+
+
+def node_features(
+    spec: Spec, blocks: Sequence[Block], tensors: Mapping[str, Tensor], scale: Tensor, dtype: torch.dtype
+) -> Tensor | None:
+    """One-axis parameters as features ``[..., n, roles]``, in units of the message they are added to."""
+    if not blocks:
+        return None
+    columns: dict[str, Tensor] = {}
+    for block in blocks:
+        role = spec.params[block.param].role
+        value = block.view(tensors[block.param]).to(dtype).mean(-1)
+        if role in ("bias", "mean"):
+            value = value / scale[..., None]
+        elif role == "variance":
+            value = value.clamp_min(0).sqrt() / scale[..., None]
+        columns[role] = columns[role] + value if role in columns else value
+    zero = torch.zeros_like(next(iter(columns.values())))
+    return torch.asinh(torch.stack([columns.get(role, zero) for role in NODE_ROLES], dim=-1))
