@@ -1,0 +1,146 @@
+"""What an aligner answers: how must network b be permuted to match network a."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+from wsgraph import Permutation, Spec, WeightGraph
+from wsgraph.files import load_tensors, save_tensors
+
+from .projection import hard_maps, soft_maps
+
+N = TypeVar("N")
+KIND = "align.Alignment"
+
+
+class Alignment:
+    """The result of every aligner: F(a, b), which minimises ‖a − F·b‖.
+
+    Args:
+        a: The reference network.
+        b: The network to be permuted.
+        scores: Group name → ``[n_a, n_b]``; ``scores[i, j]`` speaks for matching neuron i of a with neuron j of b.
+        maps: Group name → index tensor, for aligners that find permutations rather than scores.
+        method: Name of the aligner.
+        elapsed: Seconds it took.
+        converged: Whether an iterative aligner came to rest (one-pass aligners always do).
+    """
+
+    def __init__(
+        self,
+        a: WeightGraph,
+        b: WeightGraph,
+        scores: Mapping[str, Tensor] | None = None,
+        maps: Mapping[str, Tensor] | None = None,
+        method: str = "",
+        elapsed: float = 0.0,
+        converged: bool = True,
+    ) -> None:
+        if scores is None and maps is None:
+            raise ValueError("an Alignment needs scores or maps")
+        self.a, self.b = a, b
+        self.scores = dict(scores or {})
+        self.method, self.elapsed, self.converged = method, elapsed, converged
+        self._maps = None if maps is None else dict(maps)
+
+    @property
+    def spec(self) -> Spec:
+        """Architecture of b, the network that is permuted."""
+        return self.b.spec
+
+    @cached_property
+    def maps(self) -> dict[str, Tensor]:
+        """Group name → for each neuron of a its partner in b, −1 for none (different widths only)."""
+        return self._maps if self._maps is not None else hard_maps(self.a.spec, self.scores)
+
+    @property
+    def pairs(self) -> dict[str, Tensor]:
+        """Matched neurons: group name → ``[m, 2]``, neuron of a and neuron of b."""
+        return {
+            name: torch.stack([torch.arange(len(idx))[idx >= 0], idx[idx >= 0]], dim=1) for name, idx in self.maps.items()
+        }
+
+    @property
+    def square(self) -> bool:
+        """Whether both networks have the same widths."""
+        return all(self.a.spec.groups[g].size == self.b.spec.groups[g].size for g in self.maps)
+
+    @cached_property
+    def permutation(self) -> Permutation:
+        """The hard permutation to apply to b."""
+        if not self.square:
+            raise ValueError("the networks have different widths, so there is no permutation; use the index pairs in .pairs")
+        return Permutation(self.spec, self.maps)
+
+    def soft(self, temperature: float = 1.0, iterations: int = 20) -> Permutation:
+        """Doubly stochastic matrices by Sinkhorn, differentiable in the scores."""
+        if not self.scores:
+            raise ValueError(f"{self.method or 'this aligner'} finds permutations without scores; there is no soft version")
+        if not self.square:
+            raise ValueError("the networks have different widths, so there is no doubly stochastic matrix between them")
+        return Permutation(self.spec, soft_maps(self.spec, self.scores, temperature, iterations))
+
+    def apply(self, network: N) -> N:
+        """b, permuted to match a (module, WeightGraph or state dict of b's architecture)."""
+        return self.permutation.apply(network)  # type: ignore[call-overload]
+
+    @property
+    def distance(self) -> float:
+        """‖a − F·b‖ over all parameters (norm statistics aside)."""
+        aligned = self.apply(self.b)
+        skipped = ("mean", "variance")
+        total = 0.0
+        for name, x in self.a.tensors.items():
+            if x.is_floating_point() and self.spec.params[name].role not in skipped:
+                total += float((x.detach().double() - aligned.tensors[name].detach().double()).square().sum())
+        return total**0.5
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write permutation and scores (not the networks) to a safetensors file."""
+        tensors = {f"map/{k}": v for k, v in self.maps.items()} | {f"scores/{k}": v for k, v in self.scores.items()}
+        meta = {"kind": KIND, "spec": self.spec.fingerprint, "method": self.method}
+        save_tensors(tensors, path, meta | {"elapsed": repr(self.elapsed), "converged": str(int(self.converged))})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], a: WeightGraph, b: WeightGraph) -> Alignment:
+        """Read what :meth:`save` wrote, for the same two networks' architecture."""
+        tensors, meta = load_tensors(path, KIND)
+        if meta["spec"] != b.spec.fingerprint:
+            raise ValueError(f"{path} holds an alignment of another architecture (fingerprint {meta['spec']})")
+        found: dict[str, dict[str, Tensor]] = {"map": {}, "scores": {}}
+        for key, value in tensors.items():
+            kind, _, name = key.partition("/")
+            found[kind][name] = value
+        return cls(
+            a, b, found["scores"], found["map"], meta["method"], float(meta["elapsed"]), bool(int(meta["converged"]))
+        )
+
+    def __repr__(self) -> str:
+        moved = sum(int((idx != torch.arange(len(idx))).sum()) for idx in self.maps.values())
+        total = sum(len(idx) for idx in self.maps.values())
+        state = "" if self.converged else ", not converged"
+        return f"Alignment({self.method}: {moved} of {total} neurons moved in {len(self.maps)} groups, {self.elapsed:.3f} s{state})"
+
+
+def aligned_graphs(a: Any, b: Any) -> tuple[WeightGraph, WeightGraph]:
+    """Check that two graphs can be aligned: same layers, inputs and outputs; widths may differ."""
+    sa, sb = a.spec, b.spec
+    if sa.fingerprint != sb.fingerprint and not same_shape(sa, sb):
+        sa.require_same(sb)
+    return a, b
+
+
+def same_shape(a: Spec, b: Spec) -> bool:
+    """Whether two architectures differ in the widths of free groups only."""
+    if list(a.groups) != list(b.groups) or list(a.params) != list(b.params):
+        return False
+    axes = all(a.params[p].axes == b.params[p].axes for p in a.params)
+    return axes and all(
+        (x.pinned, x.parent) == (y.pinned, y.parent) and (not x.pinned or x.size == y.size)
+        for x, y in zip(a.groups.values(), b.groups.values(), strict=True)
+    )

@@ -1,0 +1,127 @@
+"""Deep-Align: a learned aligner. One forward pass, no data.
+
+    F = F_proj ∘ F_prod ∘ F_enc:  encoder → outer product of matching embeddings → Sinkhorn or assignment
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, overload
+
+import torch
+from huggingface_hub import PyTorchModelHubMixin
+from torch import Tensor, nn
+from wsgraph import Encoder, EncoderConfig, WeightGraph
+
+from .alignment import Alignment, aligned_graphs
+from .refine import Refine
+
+SEED = 0
+
+
+@dataclass(frozen=True)
+class DeepAlignConfig:
+    """Configuration of a :class:`DeepAlign`.
+
+    Args:
+        encoder: Sizes of the encoder.
+        scale: Initial s² of the scores s²·cos. The paper starts at 1; soft permutations stay blurred for thousands of
+            steps then, because s moves by about the learning rate per step.
+        refine: Number of refinement steps; 0 for none.
+    """
+
+    encoder: EncoderConfig = field(default_factory=EncoderConfig)
+    scale: float = 16.0
+    refine: int = 0
+
+
+class DeepAlign(
+    nn.Module,
+    PyTorchModelHubMixin,
+    library_name="wsgraph",
+    coders={DeepAlignConfig: (asdict, lambda data: config_from(data))},
+):
+    """Learned weight alignment for networks of any architecture.
+
+    ``DeepAlign()`` is ready to use: deterministic and in eval mode. With a ``config`` it is a new, untrained one in
+    training mode. ``save_pretrained(dir)`` and ``from_pretrained(dir)`` follow the conventions of the Hugging Face hub.
+
+    Args:
+        config: Sizes; see :class:`DeepAlignConfig`.
+
+    Example:
+        >>> import torch, align
+        >>> from wsgraph import to_graph
+        >>> a, b = (torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2)) for _ in range(2))
+        >>> alignment = align.DeepAlign()(to_graph(a), to_graph(b))
+        >>> b = alignment.apply(b)
+    """
+
+    def __init__(self, config: DeepAlignConfig | None = None) -> None:
+        super().__init__()
+        self.config = config or DeepAlignConfig()
+        self._hub_mixin_config = {"config": asdict(self.config)}  # what save_pretrained writes, also for the default
+        with torch.random.fork_rng(devices=[], enabled=config is None):
+            if config is None:
+                torch.manual_seed(SEED)
+            self.encoder = Encoder(self.config.encoder)
+        self.s = nn.Parameter(torch.tensor(self.config.scale**0.5))
+        self.refine = Refine(self.config.refine) if self.config.refine else None
+        self.train(config is not None)
+
+    @overload
+    def forward(self, a: WeightGraph, b: WeightGraph) -> Alignment: ...
+    @overload
+    def forward(self, a: Sequence[WeightGraph], b: Sequence[WeightGraph]) -> list[Alignment]: ...
+
+    def forward(self, a, b):
+        """Align b to a; sequences (or PyG batches) of networks, of any architectures, are aligned pair by pair.
+
+        In eval mode the hard permutation is found at once and nothing is differentiated; in training mode use
+        ``alignment.scores`` and ``alignment.soft()``.
+        """
+        single = _is_single(a)
+        pairs = [aligned_graphs(x, y) for x, y in zip(_as_list(a), _as_list(b), strict=True)]
+        start = time.perf_counter()
+        with torch.set_grad_enabled(self.training and torch.is_grad_enabled()):
+            scores = self.scores(pairs)
+        out = [Alignment(x, y, s, method="deep_align") for (x, y), s in zip(pairs, scores, strict=True)]
+        if not self.training:
+            for alignment in out:
+                _ = alignment.maps
+        for alignment in out:
+            alignment.elapsed = (time.perf_counter() - start) / len(out)
+        return out[0] if single else out
+
+    def scores(self, pairs: Sequence[tuple[WeightGraph, WeightGraph]]) -> list[dict[str, Tensor]]:
+        """φ(a, b) = s²⟨a/‖a‖, b/‖b‖⟩ for every free group of every pair: group name → ``[n_a, n_b]``."""
+        networks = [g.network for pair in pairs for g in pair]
+        embeddings = self.encoder.embed(networks)
+        out = []
+        for k, (a, b) in enumerate(pairs):
+            ea, eb = embeddings[2 * k : 2 * k + 2]
+            scores = {g.name: self.s.square() * _cosine(ea[g.name], eb[g.name]) for g in a.spec.free}
+            out.append(self.refine(a, b, scores) if self.refine is not None else scores)
+        return out
+
+
+def _cosine(a: Tensor, b: Tensor) -> Tensor:
+    a, b = (x / torch.linalg.vector_norm(x, dim=-1, keepdim=True).clamp_min(1e-12) for x in (a, b))
+    return a @ b.mT
+
+
+def _is_single(graphs: Any) -> bool:
+    return isinstance(graphs, WeightGraph) and not isinstance(graphs.network, list)
+
+
+def _as_list(graphs: Any) -> list[WeightGraph]:
+    if _is_single(graphs):
+        return [graphs]
+    return graphs.to_data_list() if isinstance(graphs, WeightGraph) else list(graphs)
+
+
+def config_from(data: dict[str, Any]) -> DeepAlignConfig:
+    """A :class:`DeepAlignConfig` from plain data (JSON, YAML)."""
+    return DeepAlignConfig(**{**data, "encoder": EncoderConfig(**data.get("encoder", {}))})
