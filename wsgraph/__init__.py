@@ -19,4 +19,18 @@ from .spec import Param as Param
 from .spec import Spec as Spec
 from .trace import trace as trace
 
-__all__ = ["Axis", "Encoder", "EncoderConfig", "Group", "Param", "Permutation", "Spec", "WeightGraph", "augment", "draw", "testing", "to_graph", "trace"]
+__all__ = [
+    "Axis",
+    "Encoder",
+    "EncoderConfig",
+    "Group",
+    "Param",
+    "Permutation",
+    "Spec",
+    "WeightGraph",
+    "augment",
+    "draw",
+    "testing",
+    "to_graph",
+    "trace",
+]

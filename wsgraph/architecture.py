@@ -16,57 +16,71 @@ _SKIPPED = {"_parameters", "_buffers", "_modules", "training"}
 _MAX_DEPTH = 12
 
 
-class _Opaque(Exception):
+class _OpaqueError(Exception):
     """An attribute whose value cannot be compared: the module is not cached."""
 
 
 def architecture_key(module: nn.Module, example_input: Any) -> Hashable | None:
-    """Key that is equal for two modules exactly when a trace of one serves the other, or ``None`` if that cannot be told.
+    """Key that is equal for two modules exactly when a trace of one serves the other; ``None`` if that cannot be told.
 
     It holds classes, all non-tensor attributes (two attention layers with 2 and 4 heads have equal shapes), shapes and
     dtypes of tensors, which tensors are tied, and the shapes of the example input.
     """
+    registered = {id(sub): name for name, sub in module.named_modules()}
     try:
-        names: dict[int, str] = {}
+        tied: dict[int, str] = {}
         parts: list[Hashable] = []
         for name, sub in module.named_modules(remove_duplicate=False):
-            parts.append((name, type(sub), id(sub) in names and names[id(sub)]))
-            if id(sub) in names:
-                continue
-            names[id(sub)] = name
+            parts.append((name, type(sub), registered[id(sub)]))
+            if name != registered[id(sub)]:
+                continue  # a shared module, described under its first name
             attributes = {k: v for k, v in vars(sub).items() if k not in _SKIPPED}
-            parts.append(_freeze(attributes, 0))
+            parts.append(_freeze(attributes, registered))
             for key, tensor in [*sub._parameters.items(), *sub._buffers.items()]:
-                parts.append((key, tensor is not None and (_freeze(tensor, 0), names.setdefault(id(tensor), f"{name}.{key}"))))
-        return (tuple(parts), _freeze(example_input, 0))
-    except _Opaque:
+                first = tied.setdefault(id(tensor), f"{name}.{key}")
+                parts.append((key, tensor is not None and (_freeze(tensor, registered), first)))
+        return (tuple(parts), _freeze(example_input, registered))
+    except _OpaqueError:
         return None
 
 
-def _freeze(value: Any, depth: int) -> Hashable:
+def _freeze(value: Any, registered: Mapping[int, str], depth: int = 0) -> Hashable:
+    """A hashable stand-in for ``value``, equal for values that make forward do the same."""
+
+    def inside(part: Any) -> Hashable:
+        return _freeze(part, registered, depth + 1)
+
     if depth > _MAX_DEPTH:
-        raise _Opaque
+        raise _OpaqueError
     if isinstance(value, _PLAIN):
         return (type(value), value)
     if isinstance(value, Tensor):
         return ("tensor", tuple(value.shape), value.dtype, value.device.type)
-    if isinstance(value, nn.Module):
-        return ("module", type(value))  # registered ones are visited by name
+    if isinstance(value, nn.Module) and id(value) in registered:
+        return ("module", registered[id(value)])  # visited by name
     if isinstance(value, Mapping):
-        return (type(value), tuple((_freeze(k, depth + 1), _freeze(v, depth + 1)) for k, v in value.items()))
+        return (type(value), tuple((inside(k), inside(v)) for k, v in value.items()))
     if isinstance(value, (list, tuple)):
-        return (type(value), tuple(_freeze(v, depth + 1) for v in value))
+        return (type(value), tuple(inside(v) for v in value))
     if isinstance(value, (set, frozenset)):
-        return (type(value), frozenset(_freeze(v, depth + 1) for v in value))
+        return (type(value), frozenset(inside(v) for v in value))
     if isinstance(value, functools.partial):
-        return ("partial", _freeze((value.func, value.args, value.keywords), depth + 1))
+        return ("partial", inside((value.func, value.args, value.keywords)))
     if isinstance(value, types.MethodType):
-        return ("method", _freeze(value.__func__, depth + 1), type(value.__self__))
+        return ("method", inside(value.__func__), inside(value.__self__))
     if isinstance(value, types.FunctionType):
-        cells = [cell.cell_contents for cell in value.__closure__ or ()]
-        return ("function", value.__module__, value.__code__, _freeze((cells, value.__defaults__, value.__kwdefaults__), depth + 1))
-    if isinstance(value, types.BuiltinFunctionType):
+        return ("function", value.__module__, value.__code__, inside(_captured(value)))
+    if isinstance(value, (types.BuiltinFunctionType, types.ModuleType)):
         return value
     if hasattr(value, "__dict__"):
-        return (type(value), _freeze(vars(value), depth + 1))
-    raise _Opaque
+        return (type(value), inside(vars(value)))
+    raise _OpaqueError
+
+
+def _captured(function: types.FunctionType) -> tuple[Any, ...]:
+    """What a function remembers besides its code: closure and defaults."""
+    try:
+        cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    except ValueError as error:  # a variable that is not assigned yet
+        raise _OpaqueError from error
+    return (cells, function.__defaults__, function.__kwdefaults__)

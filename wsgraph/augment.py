@@ -65,7 +65,9 @@ class Scale:
     high: float = 1.1
 
     def __call__(self, graph: WeightGraph, generator: torch.Generator | None = None) -> WeightGraph:
-        return graph.replace(rescale(graph.tensors, graph.spec, random_factors(graph.spec, self.low, self.high, generator)))
+        return graph.replace(
+            rescale(graph.tensors, graph.spec, random_factors(graph.spec, self.low, self.high, generator))
+        )
 
 
 @dataclass(frozen=True)

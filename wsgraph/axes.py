@@ -128,7 +128,7 @@ def _bind(atom: Atom, dim: Dim) -> None:
     if atom.bound is not None:
         tie(atom.bound, dim)
         return
-    if dim == ((atom,),):
+    if atom in leaves(dim):  # the axis itself, up to axes of one element
         return
     atom.bound = dim
     if atom.pinned:
@@ -138,7 +138,9 @@ def _bind(atom: Atom, dim: Dim) -> None:
         leaf.activations += [name for name in atom.activations if name not in leaf.activations]
 
 
-def _chunks(a: Sequence[T], b: Sequence[T], total: Callable[[Sequence[T]], int]) -> Iterator[tuple[tuple[T, ...], tuple[T, ...]]]:
+def _chunks(
+    a: Sequence[T], b: Sequence[T], total: Callable[[Sequence[T]], int]
+) -> Iterator[tuple[tuple[T, ...], tuple[T, ...]]]:
     """Walk two sequences of equal total size side by side and yield the shortest runs of equal size.
 
     One side alone yields everything: ``(1, 28, 28)`` against ``784`` keeps its axis of one element.
@@ -183,6 +185,8 @@ def reshape(dims: list[Dim], shape: list[int]) -> list[Dim]:
                     break
                 new.append(shape[j])
                 j += 1
+        if not old:  # trailing dimensions of one element appear
+            return out + [free(1) for _ in shape[j:]]
         if not new:  # trailing dimensions of one element disappear
             continue
         out += _regroup(old, new)

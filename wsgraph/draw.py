@@ -49,7 +49,9 @@ def draw(graph: WeightGraph, path: str | os.PathLike[str]) -> None:
         if group.size > SHOWN:
             axes.text(columns[name], min(heights) - 1.1, "⋮", ha="center", va="center", fontsize=16)
         activation = "" if group.activation == "identity" else f"\n{group.activation}"
-        axes.text(columns[name], tallest / 2 + 0.3, f"{name}\n{group.size}{activation}", ha="center", va="bottom", fontsize=9)
+        axes.text(
+            columns[name], tallest / 2 + 0.3, f"{name}\n{group.size}{activation}", ha="center", va="bottom", fontsize=9
+        )
     axes.set_xlim(-0.6, len(columns) - 0.4)
     axes.set_ylim(-tallest / 2 - 1.4, tallest / 2 + 3.0)
     axes.axis("off")

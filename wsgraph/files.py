@@ -35,4 +35,6 @@ def load_tensors(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Ten
                 raise ValueError(f"{path} is not a {kind} file (its kind is {meta.get('kind', 'not given')!r})")
             return {k: file.get_tensor(k) for k in file.keys()}, meta  # noqa: SIM118 - not a dict
     except safetensors.SafetensorError as error:
-        raise ValueError(f"{path} is not a readable safetensors file: {error}. It may be truncated; save it again.") from error
+        raise ValueError(
+            f"{path} is not a readable safetensors file: {error}. It may be truncated; save it again."
+        ) from error

@@ -23,8 +23,8 @@ _NODE_KEYS, _EDGE_KEYS = ("x", "pos", "group"), ("edge_index", "edge_attr")
 class _LazyStorage(GlobalStorage):
     """A PyG storage whose node and edge tensors are built from the network when somebody looks at them.
 
-    They count as present everywhere PyG looks (``in``, ``keys``, collation, transforms). Moving to a device, copying and
-    printing leave them unbuilt. Once built, or assigned, they are ordinary attributes.
+    They count as present everywhere PyG looks (``in``, ``keys``, collation, transforms). Moving to a device, copying
+    and printing leave them unbuilt. Once built, or assigned, they are ordinary attributes.
     """
 
     def _absent(self) -> tuple[str, ...]:
@@ -61,7 +61,16 @@ class _LazyStorage(GlobalStorage):
     def __setitem__(self, key: str, value: Any) -> None:
         if key in _EDGE_KEYS and key in self._absent() and value is not None:
             self._build(key)  # its partner must still describe the edges that were
+        if value is None:
+            self._dropped.add(key)
+        else:
+            self._dropped.discard(key)
         super().__setitem__(key, value)
+
+    def __copy__(self) -> _LazyStorage:
+        out = super().__copy__()
+        out.__dict__["_dropped_keys"] = set(self._dropped)
+        return out
 
     def __delitem__(self, key: str) -> None:
         self._dropped.add(key)
@@ -77,16 +86,16 @@ class _LazyStorage(GlobalStorage):
         return len(self._mapping) + len(self._absent())
 
     def get(self, key: str, value: Any = None) -> Any:
-        return self[key] if key in self else value
+        return self[key] if key in self else value  # noqa: SIM401 - this is get
 
     def keys(self, *args: str) -> Any:
         return [k for k in self if not args or k in args]
 
     def values(self, *args: str) -> Any:
-        return [self[k] for k in self.keys(*args)]  # noqa: SIM118 - a filtered list
+        return [self[k] for k in self.keys(*args)]
 
     def items(self, *args: str) -> Any:
-        return [(k, self[k]) for k in self.keys(*args)]  # noqa: SIM118 - a filtered list
+        return [(k, self[k]) for k in self.keys(*args)]
 
     def to_dict(self) -> dict[str, Any]:
         self._build_all()
@@ -117,19 +126,20 @@ class WeightGraph(Data):
     Attributes:
         spec (Spec): Groups and parameter axes.
         tensors (Mapping[str, Tensor]): The state dict's own tensors, not copied.
-        blocks (list[tuple[Block, Tensor]]): Each part of a parameter as a dense view ``[target, source, taps]`` (edges) or
-            ``[target, taps]`` (node features), in order of execution. What the encoder computes with.
+        blocks (list[tuple[Block, Tensor]]): Each part of a parameter as a dense view ``[target, source, taps]`` (edges)
+            or ``[target, taps]`` (node features), in order of execution. What the encoder computes with.
         num_nodes (int): N, the sum of all group sizes. Node order: groups as in ``spec.groups``, elements in order.
         group (LongTensor [N]): Index of each node's group in ``spec.groups``.
-        x (Tensor [N, 7]): One-axis parameters by role (:data:`wsgraph.network.NODE_ROLES`), summed where a group has several.
+        x (Tensor [N, 7]): One-axis parameters by role (:data:`wsgraph.network.NODE_ROLES`), summed where a group has
+            several.
         pos (Tensor [N, 3]): Grid coordinates of pinned nodes (inputs, outputs); zero for hidden ones.
         edge_index (LongTensor [2, E]): Source (read from) and target (written to) node of each edge, block after block.
         edge_attr (Tensor [E, 9]): Taps of each edge on a cosine basis (:func:`wsgraph.taps.tap_basis`): lossless up to
             3 × 3 kernels, ``edge_attr[:, 0]`` is the weight itself for Linear layers.
 
-    ``x``, ``pos``, ``group``, ``edge_index`` and ``edge_attr`` are built on first use; any PyG model, transform and loader
-    works on them. ``Batch.from_data_list`` takes graphs of different architectures; ``batch[i]`` is the i-th graph again.
-    To batch big networks without building edges, pass ``exclude_keys=["edge_index", "edge_attr"]``.
+    ``x``, ``pos``, ``group``, ``edge_index`` and ``edge_attr`` are built on first use; any PyG model, transform and
+    loader works on them. ``Batch.from_data_list`` takes graphs of different architectures; ``batch[i]`` is the i-th graph
+    again. To batch big networks without building edges, pass ``exclude_keys=["edge_index", "edge_attr"]``.
     """
 
     def __init__(self, network: Network | None = None, **kwargs: Any) -> None:
@@ -199,7 +209,9 @@ class WeightGraph(Data):
         if network is None:
             return f"{type(self).__name__}()"
         weights = sum(t.numel() for t in network.tensors.values())
-        return f"{type(self).__name__}({self.num_nodes} nodes in {len(network.spec.groups)} groups, {weights:,} weights)"
+        return (
+            f"{type(self).__name__}({self.num_nodes} nodes in {len(network.spec.groups)} groups, {weights:,} weights)"
+        )
 
 
 def to_graph(
@@ -239,13 +251,15 @@ def _require_finite(tensors: Mapping[str, Tensor]) -> None:
     floats = {k: t.detach() for k, t in tensors.items() if t.is_floating_point() and not t.is_meta}
     if not floats:
         return
-    sums = torch.stack([t.sum(dtype=torch.float64 if t.dtype == torch.float64 else torch.float32).cpu() for t in floats.values()])
+    sums = torch.stack(
+        [t.sum(dtype=torch.float64 if t.dtype == torch.float64 else torch.float32).cpu() for t in floats.values()]
+    )
     if torch.isfinite(sums).all():
         return
     for name, tensor in floats.items():
         bad = int((~torch.isfinite(tensor)).sum())
         if bad:
             raise ValueError(
-                f"'{name}' holds {bad} NaN or infinite values of {tensor.numel()}: the network has diverged or its file is "
-                "damaged. Such weights cannot be aligned; train or load it again."
+                f"'{name}' holds {bad} NaN or infinite values of {tensor.numel()}: the network has diverged or its "
+                "file is damaged. Such weights cannot be aligned; train or load it again."
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -22,13 +23,13 @@ def infer_example_input(model: nn.Module) -> Tensor:
     A first Linear tells the number of features, a first Conv the channels; the spatial size is found by trying which
     one the rest of the network (usually the first Linear after Flatten) accepts. Trials run on the meta device.
     """
-    tensor = next(t for t in tensors_of(model).values() if t.is_floating_point())
+    tensor = next((t for t in tensors_of(model).values() if t.is_floating_point()), torch.empty(0))
     with torch.no_grad():
         trial = copy.deepcopy(model, {id(t): _on_meta(t) for t in [*model.parameters(), *model.buffers()]}).eval()
         for shape in _candidates(model):
             try:
                 trial(torch.empty(_BATCH, *shape, dtype=tensor.dtype, device="meta"))
-            except Exception:  # noqa: BLE001 - whatever forward raises, this shape is not it
+            except Exception:  # whatever forward raises, this shape is not it
                 continue
             generator = torch.Generator().manual_seed(0)
             return torch.randn(_BATCH, *shape, generator=generator).to(tensor.device, tensor.dtype)
@@ -53,6 +54,7 @@ def _candidates(model: nn.Module) -> Iterator[tuple[int, ...]]:
                 yield (channels, side, side)
         yield (n,)
     elif first is not None:
+        channels: Any = first.in_channels
         dims = next(d for kind, d in _CONVS.items() if isinstance(first, kind))
         for side in (*_SIZES, *range(1, 300)):
-            yield (first.in_channels, *(side,) * dims)
+            yield (channels, *(side,) * dims)

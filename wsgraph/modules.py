@@ -33,8 +33,13 @@ def with_tensors(module: nn.Module, tensors: Mapping[str, Tensor]) -> nn.Module:
 
 
 def shared_copy(module: nn.Module) -> nn.Module:
-    """A copy in eval mode whose tensors are those of ``module``: no memory, and the module's own mode stays."""
-    return with_tensors(module, {}).eval()
+    """A copy in eval mode whose parameters are those of ``module``: hardly any memory, and the module stays as it is.
+
+    Buffers are copied, because some modules update theirs whenever they are called.
+    """
+    buffers = {id(t): t.clone() for t in module.buffers()}
+    memo: dict[int, Any] = {**{id(t): t for t in module.parameters()}, **buffers}
+    return copy.deepcopy(module, memo).eval()
 
 
 def double_copy(module: nn.Module, jitter: torch.Generator | None = None) -> nn.Module:

@@ -68,7 +68,9 @@ class Network:
         pos = torch.zeros(self.num_nodes, 3, device=like.device)
         for name, group in spec.groups.items():
             if group.pinned:
-                grid = torch.cartesian_prod(*(torch.arange(n, device=like.device) for n in group.shape or (group.size,)))
+                grid = torch.cartesian_prod(
+                    *(torch.arange(n, device=like.device) for n in group.shape or (group.size,))
+                )
                 grid = grid.reshape(group.size, -1)[:, :3]
                 pos[self.offsets[name] : self.offsets[name] + group.size, : grid.shape[1]] = grid.to(pos.dtype)
         sizes = torch.tensor([g.size for g in spec.groups.values()], device=like.device)

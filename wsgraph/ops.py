@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from math import prod
+from typing import Any, cast
 
 import torch
 from torch import fx
@@ -97,11 +98,17 @@ def handles(*names: str) -> Callable[[Handler], Handler]:
 
 def name_of(target: Any) -> str:
     """``aten.conv2d.default`` → ``conv2d``."""
-    return target._schema.name.removeprefix("aten::") if isinstance(target, torch._ops.OpOverload) else getattr(target, "__name__", str(target))
+    return (
+        target._schema.name.removeprefix("aten::")
+        if isinstance(target, torch._ops.OpOverload)
+        else getattr(target, "__name__", str(target))
+    )
 
 
 def is_pointwise(target: Any) -> bool:
-    return isinstance(target, torch._ops.OpOverload) and torch.Tag.pointwise in target.tags
+    if not isinstance(target, torch._ops.OpOverload) or len(target._schema.returns) != 1:
+        return False
+    return torch.Tag.pointwise in target.tags
 
 
 def is_known(target: Any) -> bool:
@@ -124,6 +131,9 @@ def inherit(data: Value, dims: Dims) -> Value:
 
 
 def unknown(state: State, node: fx.Node, args: Sequence[Any]) -> Value | list[Value]:
+    """Pin whatever the operator touches; one that returns nothing (an assertion) changes nothing."""
+    if node.meta.get("val") is None:
+        return Value([])
     why = f"{name_of(node.target)} is not understood"
     for value in values_in(args):
         for dim in value.dims:
@@ -147,7 +157,25 @@ def values_in(args: Any) -> list[Value]:
 # ---------------------------------------------------------------------------------------------------- pointwise
 
 
-NOT_ACTIVATIONS = {"clone", "neg", "mul", "add", "sub", "rsub", "div", "pow", "where", "clamp", "masked_fill", "eq", "ne", "gt", "ge", "lt", "le"}
+NOT_ACTIVATIONS = {
+    "clone",
+    "neg",
+    "mul",
+    "add",
+    "sub",
+    "rsub",
+    "div",
+    "pow",
+    "where",
+    "clamp",
+    "masked_fill",
+    "eq",
+    "ne",
+    "gt",
+    "ge",
+    "lt",
+    "le",
+}
 
 
 def pointwise(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
@@ -171,7 +199,10 @@ def pointwise(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
     return Value(dims)
 
 
-@handles("dropout", "feature_dropout", "alpha_dropout", "contiguous", "_to_copy", "to", "detach", "alias", "lift_fresh_copy", "detach_copy", "hardswish", "log_sigmoid", "softmax", "_softmax", "log_softmax", "_log_softmax")  # fmt: skip
+@handles(
+    "dropout", "feature_dropout", "alpha_dropout", "contiguous", "_to_copy", "to", "detach", "alias", "lift_fresh_copy",
+    "detach_copy", "hardswish", "log_sigmoid", "softmax", "_softmax", "log_softmax", "_log_softmax",
+)  # fmt: skip
 def same(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
     """Equivariant along every axis and of the same shape."""
     if name_of(node.target) in ("hardswish", "log_sigmoid"):
@@ -196,6 +227,8 @@ def prelu(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
 @handles("linear")
 def linear(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
     data, weight, bias = (*args, None)[:3]
+    if len(weight.dims) == 1:
+        return matmul(state, node, (data, weight))
     out = state.weight(data, weight, bias)
     state.contract(data.dims[-1], weight.dims[1])
     mark_feature(weight.dims[0])
@@ -216,6 +249,7 @@ def conv(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
     out = state.weight(data, weight, bias)
     inputs, outputs = data.dims[channel], weight.dims[0]
     mark_feature(outputs)
+    _pin_positions([*data.dims[channel + 1 :], *weight.dims[2:]])
     if groups == 1:
         state.contract(inputs, weight.dims[1])
     elif size_of(weight.dims[1]) == 1:
@@ -246,6 +280,7 @@ def conv_transpose(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
     out = state.weight(data, weight, bias)
     state.contract(data.dims[1], weight.dims[0])
     mark_feature(weight.dims[1])
+    _pin_positions([*data.dims[2:], *weight.dims[2:]])
     if bias is not None:
         tie(bias.dims[0], weight.dims[1])
     out.dims = [data.dims[0], resolve(weight.dims[1]), *_positions(node, 2)]
@@ -254,6 +289,7 @@ def conv_transpose(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
 
 @handles("mm", "bmm", "matmul", "mv", "dot")
 def matmul(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
+    """Σ over the last dimension of the first and the last but one of the second; those before are broadcast."""
     a, b = args[:2]
     data, weight = (b, a) if a.param is not None else (a, b)
     out = state.weight(data, weight)
@@ -261,9 +297,10 @@ def matmul(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
     for x, y in zip(reversed(a.dims[:-2]), reversed(b.dims[:-2]), strict=False):
         if size_of(x) == size_of(y):
             tie(x, y)
-    lead = [x if size_of(x) > 1 else y for x, y in zip(a.dims[:-2], b.dims[:-2], strict=False)]
-    longer = a if len(a.dims) >= len(b.dims) else b
-    lead = [*longer.dims[: len(longer.dims) - 2 - len(lead)], *lead]
+    longer, shorter = (a, b) if len(a.dims) >= len(b.dims) else (b, a)
+    lead = list(longer.dims[:-2])
+    for k, dim in enumerate(reversed(shorter.dims[:-2]), 1):
+        lead[-k] = lead[-k] if size_of(lead[-k]) > 1 else dim
     out.dims = [resolve(dim) for dim in [*lead, *a.dims[-2:-1], *(b.dims[-1:] if len(b.dims) > 1 else [])]]
     if weight.param is not None:
         for dim in weight.dims[-2:]:
@@ -274,7 +311,7 @@ def matmul(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
 @handles("addmm", "baddbmm")
 def addmm(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
     bias, a, b = args[:3]
-    out = matmul(state, node, (a, b))
+    out = cast(Value, matmul(state, node, (a, b)))
     for k in range(1, len(bias.dims) + 1):
         if size_of(bias.dims[-k]) == size_of(out.dims[-k]):
             tie(bias.dims[-k], out.dims[-k])
@@ -342,15 +379,30 @@ def _norm(state: State, data: Value, where: list[int], params: dict[str, Value |
 POOLS = ("max_pool", "avg_pool", "adaptive_max_pool", "adaptive_avg_pool", "lp_pool")
 
 
-@handles(*(f"{prefix}{kind}{d}d" for kind in POOLS for d in "123" for prefix in ("", "_")), *(f"{kind}{d}d_with_indices" for kind in POOLS for d in "123"), *(f"adaptive_max_pool{d}d" for d in "123"), *(f"upsample_{mode}" for mode in ("nearest1d", "nearest2d", "nearest3d", "linear1d", "bilinear2d", "bicubic2d", "trilinear3d")), *(f"{kind}_pad{d}d" for kind in ("reflection", "replication") for d in "123"))  # fmt: skip
+UPSAMPLES = ("nearest1d", "nearest2d", "nearest3d", "linear1d", "bilinear2d", "bicubic2d", "trilinear3d")
+
+
+@handles(
+    *(f"{prefix}{kind}{d}d" for kind in POOLS for d in "123" for prefix in ("", "_")),
+    *(f"{kind}{d}d_with_indices" for kind in POOLS for d in "123"),
+    *(f"upsample_{mode}" for mode in UPSAMPLES),
+    *(f"{kind}_pad{d}d" for kind in ("reflection", "replication") for d in "123"),
+)
 def resample(state: State, node: fx.Node, args: Sequence[Any]) -> Value | list[Value]:
     """Acts on the spatial dimensions of every channel separately."""
     data = args[0]
     first = len(data.dims) - int(name_of(node.target).removesuffix("_with_indices")[-2])
     outputs = node.meta["val"]
+    _pin_positions(data.dims[first:])
     if isinstance(outputs, (tuple, list)):
         return [inherit(data, [*data.dims[:first], *_positions(out, first)]) for out in outputs]
     return inherit(data, [*data.dims[:first], *_positions(node, first)])
+
+
+def _pin_positions(dims: Dims) -> None:
+    """What a kernel slides along has an order, even where it is the neurons of another layer."""
+    for dim in dims:
+        pin(dim, POSITION)
 
 
 def _positions(out: fx.Node | torch.Tensor, first: int) -> Dims:
@@ -362,8 +414,10 @@ def _positions(out: fx.Node | torch.Tensor, first: int) -> Dims:
 def reduce(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
     """Invariant along the reduced axes, equivariant along the others."""
     data = args[0]
-    dim = args[2] if name_of(node.target) == "linalg_vector_norm" and len(args) > 2 else (*args, None)[1]
+    dim = (*args, None, None)[2 if name_of(node.target) == "linalg_vector_norm" else 1]
     dim = node.kwargs.get("dim", dim)
+    if not data.dims:
+        return inherit(data, [])
     if not isinstance(dim, (int, list, tuple)) or dim == []:
         dim = range(len(data.dims))
     reduced = {d % len(data.dims) for d in ([dim] if isinstance(dim, int) else dim)}
@@ -377,6 +431,8 @@ def reduce(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
 
 @handles("view", "reshape", "_unsafe_view", "flatten", "unflatten")
 def view(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
+    if prod(map(size_of, args[0].dims)) != prod(shape_of(node)):  # bits read as another dtype
+        return unknown(state, node, args)  # type: ignore[return-value]
     return inherit(args[0], reshape(args[0].dims, shape_of(node)))
 
 
@@ -418,10 +474,23 @@ def expand(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
     """A repeated element looks the same from everywhere: the new axis is free."""
     shape, dims = shape_of(node), args[0].dims
     padded = [None] * (len(shape) - len(dims)) + list(dims)
-    return inherit(args[0], [d if d is not None and size_of(d) == s else free(s) for d, s in zip(padded, shape, strict=True)])
+    return inherit(
+        args[0], [d if d is not None and size_of(d) == s else free(s) for d, s in zip(padded, shape, strict=True)]
+    )
 
 
-@handles("full", "zeros", "ones", "full_like", "zeros_like", "ones_like", "new_zeros", "new_ones", "new_full", "scalar_tensor")
+@handles(
+    "full",
+    "zeros",
+    "ones",
+    "full_like",
+    "zeros_like",
+    "ones_like",
+    "new_zeros",
+    "new_ones",
+    "new_full",
+    "scalar_tensor",
+)
 def uniform(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
     return Value([free(s) for s in shape_of(node)])
 
@@ -441,11 +510,13 @@ def cat(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
 
 @handles("constant_pad_nd", "pad")
 def constant_pad(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
-    """Padding with a constant is a concatenation with elements that all look alike."""
+    """Padding with a constant is a concatenation with elements that all look alike; other modes act on positions."""
     data, pads = args[:2]
-    if name_of(node.target) == "pad" and (*args, "constant")[2] != "constant":
-        return unknown(state, node, args)  # type: ignore[return-value]
     dims = list(data.dims)
+    if name_of(node.target) == "pad" and (*args, "constant")[2] != "constant":
+        first = len(dims) - len(pads) // 2
+        _pin_positions(dims[first:])
+        return inherit(data, [*dims[:first], *_positions(node, first)])
     for k in range(len(pads) // 2):
         before, after = pads[2 * k : 2 * k + 2]
         if all(a.pinned for a in leaves(dims[-k - 1])) or min(before, after) < 0:

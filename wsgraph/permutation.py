@@ -1,8 +1,8 @@
 """Elements of a network's symmetry group: permute its neurons without changing its function.
 
 Directions, here and everywhere: a hard permutation of a group is an index tensor ``idx``; its matrix has
-``P[i, idx[i]] = 1``; applying it is ``W[idx]`` on each axis of the group. ``(p @ q).apply(x) == p.apply(q.apply(x))`` and
-``p.inverse()`` is Pᵀ.
+``P[i, idx[i]] = 1``; applying it is ``W[idx]`` on each axis of the group. ``(p @ q).apply(x) == p.apply(q.apply(x))``
+and ``p.inverse()`` is Pᵀ.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from .files import load_tensors, save_tensors
 from .modules import tensors_of, with_tensors
-from .spec import Axis, Product, Spec
+from .spec import Axis, Group, Product, Spec
 
 if TYPE_CHECKING:
     from .graph import WeightGraph
@@ -31,19 +31,18 @@ class Permutation:
 
     Args:
         spec: The architecture.
-        maps: Group name → index tensor ``[n]`` (hard) or doubly stochastic matrix ``[n, n]`` (soft). Groups left out are
-            not permuted; pinned groups must be left out or identity.
+        maps: Group name → index tensor ``[n]`` (hard) or doubly stochastic matrix ``[n, n]`` (soft). Groups left out
+            are not permuted; pinned groups must be left out or identity.
     """
 
     def __init__(self, spec: Spec, maps: Mapping[str, Tensor]) -> None:
         self.spec = spec
-        self.maps: dict[str, Tensor] = dict(maps)
+        self.maps: dict[str, Tensor] = {k: v.long() if _is_index(v) else v for k, v in maps.items()}
         for name, value in self.maps.items():
             _check(spec, name, value)
-        for name, value in self.maps.items():
-            parent = spec.groups[name].parent
-            if parent is not None and value.dim() == 1:
-                _check_nested(spec, name, value, self.maps.get(parent))
+        for group in spec.groups.values():
+            if group.parent is not None:
+                _check_nested(spec, group, self.maps)
 
     @classmethod
     def identity(cls, spec: Spec, device: torch.device | str | None = None) -> Permutation:
@@ -120,7 +119,9 @@ class Permutation:
         """
         if isinstance(network, nn.Module):
             if not self.hard:
-                raise TypeError("a module cannot hold softly permuted weights; apply to module.state_dict() or to_graph(module)")
+                raise TypeError(
+                    "a module cannot hold softly permuted weights; apply to module.state_dict() or to_graph(module)"
+                )
             with torch.no_grad():
                 return with_tensors(network, self._tensors(tensors_of(network)))
         if isinstance(network, Mapping):
@@ -131,12 +132,13 @@ class Permutation:
     def _tensors(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         self.spec.check(tensors)
         index: dict[tuple[Axis, torch.device], Tensor | None] = {}
-        done: dict[int, Tensor] = {}  # tied entries stay one tensor
+        done: dict[tuple[int, tuple[Axis, ...]], Tensor] = {}  # tied entries stay one tensor
         out = {}
         for name, tensor in tensors.items():
-            if id(tensor) not in done:
-                done[id(tensor)] = self._permute(tensor, self.spec.params[name].axes, index)
-            out[name] = done[id(tensor)]
+            key = (id(tensor), self.spec.params[name].axes)
+            if key not in done:
+                done[key] = self._permute(tensor, self.spec.params[name].axes, index)
+            out[name] = done[key]
         return out
 
     def _permute(self, tensor: Tensor, axes: tuple[Axis, ...], index: dict) -> Tensor:
@@ -207,7 +209,10 @@ class Permutation:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Permutation) or self.spec.fingerprint != other.spec.fingerprint:
             return NotImplemented if not isinstance(other, Permutation) else False
-        return all(torch.equal(self.matrix(g.name), other.matrix(g.name).to(self.matrix(g.name).device)) for g in self.spec.free)
+        return all(
+            torch.equal(self.matrix(g.name), other.matrix(g.name).to(self.matrix(g.name).device))
+            for g in self.spec.free
+        )
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -228,19 +233,30 @@ def _check(spec: Spec, name: str, value: Tensor) -> None:
     group = spec.groups[name]
     if value.dim() not in (1, 2) or any(s != group.size for s in value.shape):
         raise ValueError(
-            f"Permutation: group '{name}' has {group.size} elements, expected an index tensor [{group.size}] or a matrix "
-            f"[{group.size}, {group.size}], got {tuple(value.shape)}"
+            f"Permutation: group '{name}' has {group.size} elements, expected an index tensor [{group.size}] or a "
+            f"matrix [{group.size}, {group.size}], got {tuple(value.shape)}"
         )
-    if value.dim() == 1 and not value.is_meta:
-        if value.is_floating_point() or not torch.equal(value.sort().values, torch.arange(group.size, device=value.device)):
-            raise ValueError(f"Permutation: the index tensor of group '{name}' is not a permutation of 0…{group.size - 1}")
-        if group.pinned and not torch.equal(value, torch.arange(group.size, device=value.device)):
-            raise ValueError(f"Permutation: group '{name}' is pinned ({group.why}) and cannot be permuted")
+    if value.is_meta:
+        return
+    still = torch.arange(group.size, device=value.device)
+    if value.dim() == 1 and not (_is_index(value) and torch.equal(value.sort().values, still)):
+        raise ValueError(f"Permutation: the index tensor of group '{name}' is not a permutation of 0…{group.size - 1}")
+    if group.pinned and not torch.equal(value, still if value.dim() == 1 else torch.eye(group.size).to(value)):
+        raise ValueError(f"Permutation: group '{name}' is pinned ({group.why}) and cannot be permuted")
 
 
-def _check_nested(spec: Spec, name: str, value: Tensor, parent: Tensor | None) -> None:
-    runs = spec.groups[spec.groups[name].parent].size  # type: ignore[index]
-    block = value.view(runs, -1) // (value.numel() // runs)
-    expected = torch.arange(runs, device=value.device) if parent is None else parent.to(value.device)
-    if not torch.equal(block, expected[:, None].expand_as(block)):
-        raise ValueError(f"Permutation: group '{name}' must move with the group it is nested in, '{spec.groups[name].parent}'")
+def _is_index(value: Tensor) -> bool:
+    return value.dim() == 1 and not value.is_floating_point()
+
+
+def _check_nested(spec: Spec, group: Group, maps: Mapping[str, Tensor]) -> None:
+    """Runs of a nested group must move as its parent does (hard permutations only)."""
+    runs = spec.groups[group.parent].size  # type: ignore[index]
+    value, parent = maps.get(group.name, torch.arange(group.size)), maps.get(group.parent, torch.arange(runs))  # type: ignore[arg-type]
+    if value.dim() == 2 or parent.dim() == 2 or value.is_meta or parent.is_meta:
+        return
+    block = value.view(runs, -1) // (group.size // runs)
+    if not torch.equal(block, parent.to(value.device)[:, None].expand_as(block)):
+        raise ValueError(
+            f"Permutation: group '{group.name}' must move with the group it is nested in, '{group.parent}'"
+        )

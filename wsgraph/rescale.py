@@ -15,7 +15,10 @@ def random_factors(spec: Spec, low: float, high: float, generator: torch.Generat
     """One factor per element of every scaling of ``spec``, log-uniform in [low, high]."""
     device = generator.device if generator is not None else torch.device("cpu")
     sizes = [spec.groups[s.group].size for s in spec.scalings]
-    return [torch.exp(torch.empty(n, device=device, dtype=torch.float64).uniform_(log(low), log(high), generator=generator)) for n in sizes]
+    return [
+        torch.exp(torch.empty(n, device=device, dtype=torch.float64).uniform_(log(low), log(high), generator=generator))
+        for n in sizes
+    ]
 
 
 def rescale(tensors: Mapping[str, Tensor], spec: Spec, factors: Sequence[Tensor]) -> dict[str, Tensor]:

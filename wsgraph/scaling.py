@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from .trace import GroupNames
 
 HOMOGENEOUS = {
-    "relu", "leaky_relu", "prelu", "neg", "dropout", "feature_dropout", "clone", "contiguous", "_to_copy", "to", "detach",
-    "alias", "view", "reshape", "_unsafe_view", "flatten", "unflatten", "permute", "transpose", "t", "unsqueeze",
-    "squeeze", "expand", "mean", "sum", "amax", "amin", "slice", "select", "constant_pad_nd",
+    "relu", "leaky_relu", "prelu", "neg", "dropout", "feature_dropout", "clone", "contiguous", "_to_copy", "to",
+    "detach", "alias", "view", "reshape", "_unsafe_view", "flatten", "unflatten", "permute", "transpose", "t",
+    "unsqueeze", "squeeze", "expand", "mean", "sum", "amax", "amin", "slice", "select", "constant_pad_nd",
     "upsample_nearest1d", "upsample_nearest2d", "upsample_bilinear2d", "upsample_linear1d",
     *(f"{p}{kind}_pool{d}d{s}" for p in ("", "_", "adaptive_", "_adaptive_") for kind in ("max", "avg") for d in "123"
       for s in ("", "_with_indices")),
@@ -71,7 +71,7 @@ class _Walk:
     def visit(self, node: fx.Node) -> None:
         name = ops.name_of(node.target)
         if node.target is operator.getitem:
-            self.classes[node] = self.classes.get(node.args[0], {})  # type: ignore[call-overload, arg-type]
+            self.classes[node] = self.classes.get(node.args[0], {})  # type: ignore[arg-type]
         elif name in LAYERS:
             self._layer(node, LAYERS[name])
         elif name in NORMS:
@@ -116,6 +116,8 @@ class _Walk:
                 found.merge(self._slot("down", group, (name, 0 if depthwise else reads)))
             else:
                 found.root().spoiled = True
+        for group in self.free.intersection(contracted) - set(incoming):  # reads a value whose scale is fixed
+            self._slot("down", group, (name, reads)).root().spoiled = True
         writes = 1 - reads
         out = {g: self._slot("up", g, (name, writes)) for g in self.names.axis(dims[writes]).groups if g in self.free}
         for group, found in out.items() if bias_name is not None else ():
@@ -123,11 +125,15 @@ class _Walk:
         self.classes[node] = out
 
     def _norm(self, node: fx.Node) -> None:
-        """Normalising removes any scale of the input (up to eps, so exactly: fixes it); the affine part sets a new one."""
+        """Normalising removes the scale of its input up to eps, so, exactly, fixes it; the affine part sets another."""
         data = node.args[0]
         for found in self.classes.get(data, {}).values():  # type: ignore[arg-type]
             found.root().spoiled = True
-        affine = node.args[1:3] if ops.name_of(node.target) in ("batch_norm", "instance_norm", "_native_batch_norm_legit_no_training") else node.args[2:4]
+        affine = (
+            node.args[1:3]
+            if ops.name_of(node.target) in ("batch_norm", "instance_norm", "_native_batch_norm_legit_no_training")
+            else node.args[2:4]
+        )
         params = [p for p in map(self._param, affine) if p is not None]
         out: Classes = {}
         for param in params:
@@ -185,7 +191,9 @@ def _nodes(args: Any) -> Iterable[fx.Node]:
             yield from _nodes(a)
 
 
-def find_scalings(program: ExportedProgram, env: Mapping[fx.Node, Any], names: GroupNames, spec: Spec) -> tuple[Scaling, ...]:
+def find_scalings(
+    program: ExportedProgram, env: Mapping[fx.Node, Any], names: GroupNames, spec: Spec
+) -> tuple[Scaling, ...]:
     """All scaling classes of the traced program that nothing spoils."""
     walk = _Walk(env, names, spec)
     for node in program.graph.nodes:

@@ -41,7 +41,9 @@ def spec_of_state_dict(tensors: Mapping[str, Tensor]) -> Spec:
         elif tensor.dim() == 0 or kind == "num_batches_tracked":
             params.append(Param(name, tuple(tensor.shape)))
         else:
-            raise ValueError(_unreadable(name, tensor, f"it does not fit the {here.size} outputs of '{block or 'input'}'"))
+            raise ValueError(
+                _unreadable(name, tensor, f"it does not fit the {here.size} outputs of '{block or 'input'}'")
+            )
     return Spec(groups, params)
 
 

@@ -170,15 +170,28 @@ class Spec:
             if group.size < 1:
                 raise ValueError(f"Spec: group '{group.name}' has {group.size} elements, expected at least 1")
             if group.parent is not None:
-                parent = self.groups.get(group.parent)
-                if parent is None or group.size % parent.size:
-                    raise ValueError(
-                        f"Spec: group '{group.name}' ({group.size} elements) is nested in '{group.parent}', which must "
-                        f"be a group whose size divides it (got {parent.size if parent else 'no such group'})"
-                    )
+                self._validate_parent(group)
         for param in self.params.values():
-            for unknown in (set(g for axis in param.axes for g in axis.groups) - set(self.groups)):
-                raise ValueError(f"Spec: '{param.name}' has an axis of group '{unknown}', expected one of {list(self.groups)}")
+            for unknown in {g for axis in param.axes for g in axis.groups} - set(self.groups):
+                raise ValueError(
+                    f"Spec: '{param.name}' has an axis of group '{unknown}', expected one of {list(self.groups)}"
+                )
+
+    def _validate_parent(self, group: Group) -> None:
+        parent = self.groups.get(group.parent or "")
+        if parent is None or group.size % parent.size:
+            raise ValueError(
+                f"Spec: group '{group.name}' ({group.size} elements) is nested in '{group.parent}', which must "
+                f"be a group whose size divides it (got {parent.size if parent else 'no such group'})"
+            )
+        if group.pinned and not parent.pinned:
+            raise ValueError(f"Spec: group '{group.name}' is pinned, so '{parent.name}', which moves it, must be too")
+        seen = {group.name}
+        while parent is not None:
+            if parent.name in seen:
+                raise ValueError(f"Spec: group '{group.name}' is nested in itself")
+            seen.add(parent.name)
+            parent = self.groups.get(parent.parent or "")
 
     def factor_size(self, factor: Factor) -> int:
         return factor if isinstance(factor, int) else self.groups[factor].size
@@ -217,7 +230,9 @@ class Spec:
                 target=names[0],
                 source=names[1] if len(names) == 2 else None,
                 taps=tuple(self.factor_size(factors[i][1]) for i in rest if factors[i][1] != 1),
-                _slices=tuple((s[k], prod(map(self.factor_size, p))) for s, k, p in zip(starts, choice, parts, strict=True)),
+                _slices=tuple(
+                    (s[k], prod(map(self.factor_size, p))) for s, k, p in zip(starts, choice, parts, strict=True)
+                ),
                 _factors=tuple(self.factor_size(f) for _, f in factors),
                 _order=tuple(where + rest),
             )
@@ -238,8 +253,8 @@ class Spec:
         missing, extra = [k for k in self.params if k not in tensors], [k for k in tensors if k not in self.params]
         if missing or extra:
             raise KeyError(
-                f"state dict does not fit the Spec: missing keys {missing or 'none'}, unexpected keys {extra or 'none'}. "
-                "Pass the state dict of the traced architecture, or trace its own module."
+                f"state dict does not fit the Spec: missing keys {missing or 'none'}, unexpected keys "
+                f"{extra or 'none'}. Pass the state dict of the traced architecture, or trace its own module."
             )
         for name, tensor in tensors.items():
             if tuple(tensor.shape) != self.shape(name):
@@ -252,7 +267,9 @@ class Spec:
         for name in dict.fromkeys([*self.params, *other.params]):
             if name not in self.params or name not in other.params:
                 where = "first" if name in self.params else "second"
-                raise ValueError(f"the two {what} have different architectures: only the {where} has a parameter '{name}'")
+                raise ValueError(
+                    f"the two {what} have different architectures: only the {where} has a parameter '{name}'"
+                )
             if self.shape(name) != other.shape(name):
                 raise ValueError(
                     f"the two {what} have different architectures: '{name}' is {self.shape(name)} in the first and "
@@ -278,7 +295,9 @@ class Spec:
             data = _tuples(json.loads(text))
             return cls(
                 groups=tuple(_build(Group, g) for g in data["groups"]),
-                params=tuple(_build(Param, {**p, "axes": tuple(_build(Axis, a) for a in p["axes"])}) for p in data["params"]),
+                params=tuple(
+                    _build(Param, {**p, "axes": tuple(_build(Axis, a) for a in p["axes"])}) for p in data["params"]
+                ),
                 scalings=tuple(_build(Scaling, s) for s in data["scalings"]),
             )
         except (json.JSONDecodeError, KeyError, TypeError) as error:

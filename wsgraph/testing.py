@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -47,9 +48,13 @@ def assert_function_preserved(
     args, kwargs = _pytree.tree_map_only(Tensor, lambda t: t.double() if t.is_floating_point() else t, as_call(x))
     permuted = Permutation.random(spec, generator).apply(copy)
     with torch.no_grad():
-        outputs = zip(_pytree.tree_leaves(copy(*args, **kwargs)), _pytree.tree_leaves(permuted(*args, **kwargs)), strict=True)
+        outputs = zip(
+            _pytree.tree_leaves(copy(*args, **kwargs)), _pytree.tree_leaves(permuted(*args, **kwargs)), strict=True
+        )
         error = max(_relative(a, b) for a, b in outputs if isinstance(a, Tensor))
-    assert error <= TOLERANCE[torch.float64], f"permuting {type(model).__name__} changes its outputs: relative error {error:.1e}"
+    assert error <= TOLERANCE[torch.float64], (
+        f"permuting {type(model).__name__} changes its outputs: relative error {error:.1e}"
+    )
     return error
 
 
@@ -120,14 +125,19 @@ def _mlp(rng: random.Random) -> tuple[nn.Module, Tensor]:
     widths = [rng.randint(2, 12) for _ in range(rng.randint(1, 8) + 1)]
     activation = rng.choice(_ACTIVATIONS)
     layers: list[nn.Module] = []
-    for a, b in zip(widths, widths[1:], strict=False):
-        layers += [nn.Linear(a, b, bias=rng.random() < 0.8), *([nn.LayerNorm(b)] if rng.random() < 0.2 else []), activation()]
+    for a, b in pairwise(widths):
+        layers += [
+            nn.Linear(a, b, bias=rng.random() < 0.8),
+            *([nn.LayerNorm(b)] if rng.random() < 0.2 else []),
+            activation(),
+        ]
     return nn.Sequential(*layers[:-1]), torch.randn(3, widths[0])
 
 
 def _cnn(rng: random.Random) -> tuple[nn.Module, Tensor]:
     channels, norm, activation = rng.randint(1, 3), rng.random() < 0.5, rng.choice(_ACTIVATIONS)
-    x, layers = torch.randn(2, channels, 12, 12), []
+    x = torch.randn(2, channels, 12, 12)
+    layers: list[nn.Module] = []
     for _ in range(rng.randint(1, 3)):
         width, kernel = rng.randint(2, 8), rng.choice([1, 3, 5])
         layers.append(nn.Conv2d(channels, width, kernel, padding=kernel // 2, dilation=1, bias=rng.random() < 0.7))
@@ -165,7 +175,9 @@ def _resnet(rng: random.Random) -> tuple[nn.Module, Tensor]:
         for _ in range(rng.randint(1, 2)):
             layers.append(Residual(channels, width, norm))
             channels = width
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 4)), torch.randn(2, 3, 8, 8)
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 4)), torch.randn(
+        2, 3, 8, 8
+    )
 
 
 def random_graph(seed: int, dtype: torch.dtype = torch.float64) -> WeightGraph:

@@ -13,16 +13,16 @@ from torch import Tensor, fx, nn
 
 from . import ops
 from .architecture import architecture_key
-from .axes import Atom, fixed, leaves, part_size, pin, resolve
+from .axes import Atom, Dim, fixed, part_size, pin, resolve
 from .inputs import infer_example_input
 from .modules import shared_copy, tensors_of
 from .scaling import find_scalings
-from .spec import Axis, Factor, Group, Param, Spec
-from .verify import verify_spec
+from .spec import Axis, Factor, Group, Param, Scaling, Spec
+from .verify import call, verify_spec
 
 INPUT, OUTPUT, UNUSED = "network input", "network output", "not used by forward"
 
-_CACHE: OrderedDict[Any, Spec] = OrderedDict()
+_CACHE: OrderedDict[Any, tuple[Spec, bool]] = OrderedDict()  # and whether it was verified
 _CACHE_SIZE = 256
 
 
@@ -47,17 +47,18 @@ def trace(model: nn.Module, example_input: Any = None, *, verify: bool = True) -
     if not tensors_of(model):
         raise ValueError(f"{type(model).__name__} has no parameters, so it has no symmetry to find")
     key = architecture_key(model, example_input)
-    if key is not None and key in _CACHE:
+    spec, verified = _CACHE.get(key, (None, False)) if key is not None else (None, False)
+    if spec is not None and (verified or not verify):
         _CACHE.move_to_end(key)
-        return _CACHE[key]
+        return spec
     if example_input is None:
         example_input = infer_example_input(model)
     args, kwargs = as_call(example_input)
-    spec = _interpret(_export(model, args, kwargs), model)
+    spec = spec or _interpret(_export(model, args, kwargs), model)
     if verify and not any(t.is_meta for t in tensors_of(model).values()):
         verify_spec(model, spec, args, kwargs)
     if key is not None:
-        _CACHE[key] = spec
+        _CACHE[key] = (spec, verify)
         while len(_CACHE) > _CACHE_SIZE:
             _CACHE.popitem(last=False)
     return spec
@@ -73,8 +74,7 @@ def as_call(example_input: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
 def _export(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.export.ExportedProgram:
     copy = shared_copy(model)
     try:
-        with torch.no_grad():
-            copy(*args, **kwargs)
+        call(copy, args, kwargs)
     except Exception as error:
         shapes = [tuple(a.shape) if isinstance(a, Tensor) else a for a in (*args, *kwargs.values())]
         raise ValueError(
@@ -117,6 +117,8 @@ def _interpret(program: torch.export.ExportedProgram, model: nn.Module) -> Spec:
                 env[node] = args[0][args[1]]
             else:
                 env[node] = ops.apply(state, node, args if not kwargs else _positional(node.target, args, kwargs))
+        elif node.op == "get_attr":  # the body of a higher-order operator, which pins what it touches
+            env[node] = None
         elif node.op == "output":
             for value in ops.values_in(fx.node.map_arg(list(node.args), env.__getitem__)):
                 for dim in value.dims:
@@ -126,6 +128,8 @@ def _interpret(program: torch.export.ExportedProgram, model: nn.Module) -> Spec:
 
 def _positional(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
     """Put keyword arguments where the operator's schema has them."""
+    if not isinstance(target, torch._ops.OpOverload):  # higher-order operators have no schema
+        return [*args, *kwargs.values()]
     names = [a.name for a in target._schema.arguments]
     filled = [*args, *(a.default_value for a in target._schema.arguments[len(args) :])]
     for name, value in kwargs.items():
@@ -141,7 +145,9 @@ def _placeholder(
         return value
     if name is not None and name in tensors:
         # Each axis of a parameter is its own unknown, bound to the group it will belong to.
-        dims = [((Atom(s, bound=((Atom(s),),), origin=(name, k)),),) for k, s in enumerate(map(int, value.shape))]
+        dims: list[Dim] = [
+            ((Atom(s, bound=((Atom(s),),), origin=(name, k)),),) for k, s in enumerate(map(int, value.shape))
+        ]
         params[name] = ops.Value(dims, param=name)
         return params[name]
     return ops.Value([fixed(int(s), INPUT if is_input else ops.CONSTANT) for s in value.shape])
@@ -155,9 +161,9 @@ def _build_spec(
     order: Mapping[str, None],
     tensors: Mapping[str, Tensor],
 ) -> Spec:
-    owner = {id(t): name for name, t in reversed(tensors.items()) if name in params}
-    for name, tensor in tensors.items():  # tied entries have the axes of the one the graph knows
-        if name not in params and id(tensor) in owner:
+    owner = {id(tensors[name]): name for name in order}
+    for name, tensor in tensors.items():  # tied entries have the axes of the one the graph uses
+        if id(tensor) in owner:
             params[name] = params[owner[id(tensor)]]
     for value in params.values():
         for dim in value.dims:
@@ -186,7 +192,17 @@ def _build_spec(
         )
     used = {g for p in entries for axis in p.axes for g in axis.groups}
     groups = [g for g in names.groups() if g.name in used]
-    return Spec(groups, entries, find_scalings(program, env, names, Spec(groups, entries)))
+    found = find_scalings(program, env, names, Spec(groups, entries))
+    return Spec(groups, entries, [_with_tied(scaling, owner, tensors) for scaling in found])
+
+
+def _with_tied(scaling: Scaling, owner: Mapping[int, str], tensors: Mapping[str, Tensor]) -> Scaling:
+    """The scaling with every name of the parameters it scales."""
+
+    def names(slots: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
+        return tuple((name, dim) for known, dim in slots for name, t in tensors.items() if owner.get(id(t)) == known)
+
+    return Scaling(scaling.group, names(scaling.up), names(scaling.down))
 
 
 class GroupNames:

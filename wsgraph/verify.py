@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree
 
-from .modules import double_copy, tensors_of, with_tensors
+from .modules import double_copy, shared_copy, tensors_of, with_tensors
 from .permutation import Permutation
 from .rescale import random_factors, rescale
 from .spec import Spec
@@ -20,49 +20,64 @@ def verify_spec(model: nn.Module, spec: Spec, args: tuple[Any, ...], kwargs: dic
     """Raise if a random permutation of ``spec`` changes the outputs of (a jittered float64 copy of) ``model``."""
     generator = torch.Generator().manual_seed(0)
     copy, args, kwargs = _double(model, args, kwargs, generator)
-    expected = _outputs(copy, args, kwargs)
+    expected = call(copy, args, kwargs)
     _verify_scalings(copy, spec, expected, args, kwargs, generator)
-    permutation = Permutation.random(spec, generator)
-    if error(expected, _outputs(permutation.apply(copy), args, kwargs)) is None:
+    permutation = _moving(Permutation.random(spec, generator))
+    if error(expected, call(permutation.apply(copy), args, kwargs)) is None:
         return
     for group in spec.free:
         single = Permutation(spec, {**Permutation.identity(spec).maps, group.name: permutation.maps[group.name]})
-        if (found := error(expected, _outputs(single.apply(copy), args, kwargs))) is not None:
+        if (found := error(expected, call(single.apply(copy), args, kwargs))) is not None:
             raise RuntimeError(
-                f"permuting group '{group.name}' of {type(model).__name__} changes its outputs (relative error {found:.1e}): "
-                "the trace is wrong. Please report the model; meanwhile pin the group in a Spec of your own and pass spec=.\n"
-                f"{spec}"
+                f"permuting group '{group.name}' of {type(model).__name__} changes its outputs (relative error "
+                f"{found:.1e}): the trace is wrong. Please report the model; meanwhile pin the group in a Spec of your "
+                f"own and pass spec=.\n{spec}"
             )
     raise RuntimeError(f"permuting all groups of {type(model).__name__} together changes its outputs:\n{spec}")
+
+
+def _moving(permutation: Permutation) -> Permutation:
+    """The same with small groups that happened to stay where they are rolled by one: they must be tested too."""
+    spec = permutation.spec
+    nested = {g.parent for g in spec.free} | {g.name for g in spec.free if g.parent is not None}
+    still = {k: v for k, v in permutation.maps.items() if k not in nested and torch.equal(v, torch.arange(len(v)))}
+    return Permutation(spec, {**permutation.maps, **{k: v.roll(1) for k, v in still.items()}})
 
 
 def _verify_scalings(
     copy: nn.Module, spec: Spec, expected: list[Tensor], args: Any, kwargs: Any, generator: torch.Generator
 ) -> None:
+    if not spec.scalings:
+        return
     factors = random_factors(spec, 0.5, 2.0, generator)
     scaled = with_tensors(copy, rescale(tensors_of(copy), spec, factors))
-    if (found := error(expected, _outputs(scaled, args, kwargs))) is not None:
+    if (found := error(expected, call(scaled, args, kwargs))) is not None:
         raise RuntimeError(
-            f"the positive scalings found for {type(copy).__name__} change its outputs (relative error {found:.1e}): the "
-            f"trace is wrong, please report the model. Scaled groups: {sorted({s.group for s in spec.scalings})}"
+            f"the positive scalings found for {type(copy).__name__} change its outputs (relative error {found:.1e}): "
+            f"the trace is wrong, please report the model. Scaled groups: {sorted({s.group for s in spec.scalings})}"
         )
 
 
 def error(expected: list[Tensor], got: list[Tensor]) -> float | None:
-    """Largest relative difference, or ``None`` within the tolerance of the dtype."""
+    """Largest relative difference, or ``None`` within the tolerance of the dtype; NaN equals NaN."""
     worst = 0.0
     for x, y in zip(expected, got, strict=True):
-        difference = float((x - y).abs().max() / x.abs().max().clamp_min(1e-30)) if x.numel() else 0.0
-        if not difference <= TOLERANCE.get(x.dtype, 5e-2):
+        same = (x == y) | (x.isnan() & y.isnan())
+        distance = torch.where(same, 0.0, (x - y).abs()).nan_to_num(nan=torch.inf)
+        size = x.abs().nan_to_num(0.0, posinf=0.0)
+        difference = float(distance.max() / size.max().clamp_min(1e-30)) if x.numel() else 0.0
+        if difference > TOLERANCE.get(x.dtype, 5e-2):
             worst = max(worst, difference)
     return worst or None
 
 
 def _double(model: nn.Module, args: Any, kwargs: Any, generator: torch.Generator) -> tuple[nn.Module, Any, Any]:
     copy = double_copy(model, jitter=generator)
-    wide_args, wide_kwargs = _pytree.tree_map_only(Tensor, lambda t: t.double() if t.is_floating_point() else t, (args, kwargs))
+    wide_args, wide_kwargs = _pytree.tree_map_only(
+        Tensor, lambda t: t.double() if t.is_floating_point() else t, (args, kwargs)
+    )
     try:
-        _outputs(copy, wide_args, wide_kwargs)
+        call(copy, wide_args, wide_kwargs)
         return copy, wide_args, wide_kwargs
     except RuntimeError:  # forward casts to a dtype of its own: stay in the model's
         old = tensors_of(model)
@@ -70,6 +85,10 @@ def _double(model: nn.Module, args: Any, kwargs: Any, generator: torch.Generator
 
 
 @torch.no_grad()
-def _outputs(model: nn.Module, args: Any, kwargs: Any) -> list[Tensor]:
-    leaves = _pytree.tree_leaves(model(*args, **kwargs))
+def call(model: nn.Module, args: Any, kwargs: Any) -> list[Tensor]:
+    """The floating-point outputs of ``model`` in eval mode; nothing changes, not the random numbers, buffers or inputs."""
+    args, kwargs = _pytree.tree_map_only(Tensor, Tensor.clone, (args, kwargs))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        leaves = _pytree.tree_leaves(shared_copy(model)(*args, **kwargs))
     return [t for t in leaves if isinstance(t, Tensor) and t.is_floating_point()]

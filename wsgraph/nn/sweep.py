@@ -21,6 +21,7 @@ class Update(nn.Module):
         messages: Channels of a message m.
         activation: σ.
         normalise: Whether h is layer-normalised (per node, so equivariant).
+        params: Whether there are features p of one-axis parameters.
 
     Shapes:
         - **h:** ``[..., n, hidden]``; **m:** ``[..., n, messages]``; **p:** ``[..., n, roles]`` or ``None``
@@ -28,18 +29,18 @@ class Update(nn.Module):
         - **output:** ``[..., n, hidden]``
     """
 
-    def __init__(self, hidden: int, messages: int, activation: str, normalise: bool) -> None:
+    def __init__(self, hidden: int, messages: int, activation: str, normalise: bool, params: bool) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(hidden) if normalise else nn.Identity()
         self.state = nn.Linear(hidden, 2 * hidden, bias=False)
         self.message = nn.Linear(messages, 2 * hidden, bias=False)
-        self.params = nn.Linear(len(NODE_ROLES), 2 * hidden, bias=False)
+        self.params = nn.Linear(len(NODE_ROLES), 2 * hidden, bias=False) if params else None
         self.activation = ACTIVATIONS[activation]()
         self.out = nn.Linear(2 * hidden, hidden)
 
-    def forward(self, h: Tensor, m: Tensor, p: Tensor | None, kind: Tensor) -> Tensor:
+    def forward(self, h: Tensor, m: Tensor, kind: Tensor, p: Tensor | None = None) -> Tensor:
         z = self.state(self.norm(h)) + self.message(m) + kind
-        if p is not None:
+        if p is not None and self.params is not None:
             z = z + self.params(p)
         return h + self.out(self.activation(z))
 
@@ -68,8 +69,8 @@ class Sweep(nn.Module):
         self.read = nn.Linear(len(NODE_ROLES), hidden, bias=False)
         self.kind_forward = nn.Parameter(torch.randn(kinds, 2 * hidden) * 0.5)
         self.kind_backward = nn.Parameter(torch.randn(kinds, 2 * hidden) * 0.5)
-        self.update_forward = Update(hidden, messages, activation, normalise)
-        self.update_backward = Update(hidden, messages, activation, normalise)
+        self.update_forward = Update(hidden, messages, activation, normalise, params=True)
+        self.update_backward = Update(hidden, messages, activation, normalise, params=False)
 
     def forward(
         self, steps: Sequence[PreparedStep], states: dict[str, Tensor], kinds: dict[str, int], fixed: set[str]
@@ -89,13 +90,13 @@ class Sweep(nn.Module):
             if s.read is not None:
                 h = h + self.read(s.read)
             m = self._normalised(s.edges.forward(h, self.mix_forward), s)
-            states[target] = self.update_forward(states[target], m, s.written, self.kind_forward[kinds[target]])
+            states[target] = self.update_forward(states[target], m, self.kind_forward[kinds[target]], s.written)
         for s in reversed(steps):
             target, source = s.step.block.target, s.step.block.source or s.step.block.target
             if source in fixed:
                 continue
             m = self._normalised(s.edges.backward(self.norm_read(states[target]), self.mix_backward), s)
-            states[source] = self.update_backward(states[source], m, s.read, self.kind_backward[kinds[source]])
+            states[source] = self.update_backward(states[source], m, self.kind_backward[kinds[source]])
         return states
 
     def _normalised(self, m: Tensor, s: PreparedStep) -> Tensor:

@@ -1,0 +1,21 @@
+"""Every test starts from the same seed, on one thread, with the Agg backend."""
+
+import matplotlib
+import pytest
+import torch
+from hypothesis import settings
+
+matplotlib.use("Agg")
+torch.set_num_threads(1)  # two pytest workers on two cores; more threads than cores would spin
+settings.register_profile("project", deadline=None, derandomize=True, max_examples=20)
+settings.load_profile("project")
+
+
+@pytest.fixture(autouse=True)
+def seed() -> None:
+    torch.manual_seed(0)
+
+
+@pytest.fixture(params=[torch.float32, torch.float64], ids=str)
+def dtype(request: pytest.FixtureRequest) -> torch.dtype:
+    return request.param
