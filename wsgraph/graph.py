@@ -138,8 +138,8 @@ class WeightGraph(Data):
             3 × 3 kernels, ``edge_attr[:, 0]`` is the weight itself for Linear layers.
 
     ``x``, ``pos``, ``group``, ``edge_index`` and ``edge_attr`` are built on first use; any PyG model, transform and
-    loader works on them. ``Batch.from_data_list`` takes graphs of different architectures; ``batch[i]`` is the i-th graph
-    again. To batch big networks without building edges, pass ``exclude_keys=["edge_index", "edge_attr"]``.
+    loader works on them. ``Batch.from_data_list`` takes graphs of different architectures; ``batch[i]`` is the i-th
+    graph again. To batch big networks without building edges, pass ``exclude_keys=["edge_index", "edge_attr"]``.
     """
 
     def __init__(self, network: Network | None = None, **kwargs: Any) -> None:

@@ -54,7 +54,7 @@ def _candidates(model: nn.Module) -> Iterator[tuple[int, ...]]:
                 yield (channels, side, side)
         yield (n,)
     elif first is not None:
-        channels: Any = first.in_channels
+        width: Any = first.in_channels
         dims = next(d for kind, d in _CONVS.items() if isinstance(first, kind))
         for side in (*_SIZES, *range(1, 300)):
-            yield (channels, *(side,) * dims)
+            yield (width, *(side,) * dims)

@@ -74,8 +74,10 @@ class Network:
                 grid = grid.reshape(group.size, -1)[:, :3]
                 pos[self.offsets[name] : self.offsets[name] + group.size, : grid.shape[1]] = grid.to(pos.dtype)
         sizes = torch.tensor([g.size for g in spec.groups.values()], device=like.device)
-        group = torch.repeat_interleave(torch.arange(len(sizes), device=like.device), sizes, output_size=self.num_nodes)
-        return {"x": x, "pos": pos, "group": group}
+        groups = torch.repeat_interleave(
+            torch.arange(len(sizes), device=like.device), sizes, output_size=self.num_nodes
+        )
+        return {"x": x, "pos": pos, "group": groups}
 
     def edges(self) -> dict[str, Tensor]:
         """``edge_index`` and ``edge_attr`` of all blocks, in order of execution; see :class:`~wsgraph.WeightGraph`."""

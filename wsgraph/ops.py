@@ -228,7 +228,7 @@ def prelu(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
 def linear(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
     data, weight, bias = (*args, None)[:3]
     if len(weight.dims) == 1:
-        return matmul(state, node, (data, weight))
+        return cast(Value, matmul(state, node, (data, weight)))
     out = state.weight(data, weight, bias)
     state.contract(data.dims[-1], weight.dims[1])
     mark_feature(weight.dims[0])

@@ -104,10 +104,11 @@ class _Walk:
         bias_first = ops.name_of(node.target) == "addmm"
         data, weight, bias = (node.args[1], node.args[2], node.args[0]) if bias_first else (*node.args, None)[:3]
         name, bias_name = self._param(weight), self._param(bias)
-        if name is None or (bias is not None and bias_name is None) or self._param(data) is not None:
+        dims = self.env[weight].dims  # type: ignore[index]
+        known = name is not None and (bias is None or bias_name is not None) and self._param(data) is None
+        if name is None or not known or len(dims) < 2:
             self.spoil(node)
             return
-        dims = self.env[weight].dims  # type: ignore[index]
         contracted = self.names.axis(dims[reads]).groups
         depthwise = not contracted
         incoming = self.classes.get(data, {})  # type: ignore[arg-type]

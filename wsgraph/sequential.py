@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 from torch import Tensor
 
-from .spec import Group, Param, Product, Spec
+from .spec import Factor, Group, Param, Product, Spec, as_axis
 
 _NORM_ROLES = {"weight": "norm_scale", "bias": "norm_shift", "running_mean": "mean", "running_var": "variance"}
 
@@ -33,18 +34,22 @@ def spec_of_state_dict(tensors: Mapping[str, Tensor]) -> Spec:
             if not depthwise:
                 here = _next_group(name, prefix, tensor, last=name == layers[-1])
                 groups.append(here)
-            params.append(Param(name, (here.name, *axes), "weight", reads=None if depthwise else 1))
+            params.append(_param(name, (here.name, *axes), "weight", reads=None if depthwise else 1))
             block = name
         elif tensor.dim() == 1 and tensor.shape[0] == here.size:
             role = "bias" if f"{prefix}.weight" == block or name == f"{block}_bias" else _NORM_ROLES.get(kind, "other")
-            params.append(Param(name, (here.name,), role, block=block or None))
+            params.append(_param(name, (here.name,), role, block=block or None))
         elif tensor.dim() == 0 or kind == "num_batches_tracked":
-            params.append(Param(name, tuple(tensor.shape)))
+            params.append(_param(name, tuple(tensor.shape)))
         else:
             raise ValueError(
                 _unreadable(name, tensor, f"it does not fit the {here.size} outputs of '{block or 'input'}'")
             )
     return Spec(groups, params)
+
+
+def _param(name: str, axes: tuple[Factor | Product, ...], role: str = "other", **kwargs: Any) -> Param:
+    return Param(name, tuple(map(as_axis, axes)), role, **kwargs)
 
 
 def _next_group(name: str, prefix: str, tensor: Tensor, last: bool) -> Group:

@@ -90,7 +90,7 @@ class Param:
     block: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "axes", tuple(map(_axis, self.axes)))
+        object.__setattr__(self, "axes", tuple(map(as_axis, self.axes)))
 
 
 @dataclass(frozen=True)
@@ -323,7 +323,8 @@ class Spec:
         return "\n".join(lines)
 
 
-def _axis(value: Axis | Factor | Product) -> Axis:
+def as_axis(value: Axis | Factor | Product) -> Axis:
+    """An axis from its shorthand: a group's name, a number of positions, or a tuple of them."""
     if isinstance(value, Axis):
         return value
     return Axis((value if isinstance(value, tuple) else (value,),))

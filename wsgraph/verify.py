@@ -86,7 +86,7 @@ def _double(model: nn.Module, args: Any, kwargs: Any, generator: torch.Generator
 
 @torch.no_grad()
 def call(model: nn.Module, args: Any, kwargs: Any) -> list[Tensor]:
-    """The floating-point outputs of ``model`` in eval mode; nothing changes, not the random numbers, buffers or inputs."""
+    """The floating-point outputs of ``model`` in eval mode; random numbers, buffers and inputs stay as they are."""
     args, kwargs = _pytree.tree_map_only(Tensor, Tensor.clone, (args, kwargs))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
