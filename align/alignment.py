@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -12,7 +12,7 @@ from torch import Tensor
 from wsgraph import Permutation, Spec, WeightGraph
 from wsgraph.files import load_tensors, save_tensors
 
-from .projection import hard_maps, soft_maps
+from .projection import hard_maps_of, soft_maps
 
 N = TypeVar("N")
 KIND = "align.Alignment"
@@ -53,10 +53,12 @@ class Alignment:
         """Architecture of b, the network that is permuted."""
         return self.b.spec
 
-    @cached_property
+    @property
     def maps(self) -> dict[str, Tensor]:
         """Group name → for each neuron of a its partner in b, −1 for none (different widths only)."""
-        return self._maps if self._maps is not None else hard_maps(self.a.spec, self.scores)
+        if self._maps is None:
+            project([self])
+        return self._maps  # type: ignore[return-value]
 
     @property
     def pairs(self) -> dict[str, Tensor]:
@@ -125,6 +127,13 @@ class Alignment:
         total = sum(len(idx) for idx in self.maps.values())
         state = "" if self.converged else ", not converged"
         return f"Alignment({self.method}: {moved} of {total} neurons moved in {len(self.maps)} groups, {self.elapsed:.3f} s{state})"
+
+
+def project(alignments: Sequence[Alignment]) -> None:
+    """Find the hard permutations of several alignments from their scores, moving all scores to the CPU at once."""
+    maps = hard_maps_of([(alignment.a.spec, alignment.scores) for alignment in alignments])
+    for alignment, found in zip(alignments, maps, strict=True):
+        alignment._maps = found
 
 
 def aligned_graphs(a: Any, b: Any) -> tuple[WeightGraph, WeightGraph]:

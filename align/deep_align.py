@@ -6,16 +6,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, overload
 
 import torch
 from huggingface_hub import PyTorchModelHubMixin
 from torch import Tensor, nn
 from wsgraph import Encoder, EncoderConfig, WeightGraph
+from wsgraph.nn.encoder import together
 
-from .alignment import Alignment, aligned_graphs
+from .alignment import Alignment, aligned_graphs, project
 from .refine import Refine
 
 SEED = 0
@@ -37,19 +38,14 @@ class DeepAlignConfig:
     refine: int = 0
 
 
-class DeepAlign(
-    nn.Module,
-    PyTorchModelHubMixin,
-    library_name="wsgraph",
-    coders={DeepAlignConfig: (asdict, lambda data: config_from(data))},
-):
+class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph"):
     """Learned weight alignment for networks of any architecture.
 
     ``DeepAlign()`` is ready to use: deterministic and in eval mode. With a ``config`` it is a new, untrained one in
     training mode. ``save_pretrained(dir)`` and ``from_pretrained(dir)`` follow the conventions of the Hugging Face hub.
 
     Args:
-        config: Sizes; see :class:`DeepAlignConfig`.
+        config: Sizes; see :class:`DeepAlignConfig`. The same as plain data (JSON) is accepted too.
 
     Example:
         >>> import torch, align
@@ -59,10 +55,10 @@ class DeepAlign(
         >>> b = alignment.apply(b)
     """
 
-    def __init__(self, config: DeepAlignConfig | None = None) -> None:
+    def __init__(self, config: DeepAlignConfig | Mapping[str, Any] | None = None) -> None:
         super().__init__()
-        self.config = config or DeepAlignConfig()
-        self._hub_mixin_config = {"config": asdict(self.config)}  # what save_pretrained writes, also for the default
+        self.config = config_from(config) if isinstance(config, Mapping) else config or DeepAlignConfig()
+        self._hub_mixin_config = self.config  # what save_pretrained writes, also for the default
         with torch.random.fork_rng(devices=[], enabled=config is None):
             if config is None:
                 torch.manual_seed(SEED)
@@ -89,22 +85,42 @@ class DeepAlign(
             scores = self.scores(pairs)
         out = [Alignment(x, y, s, method="deep_align") for (x, y), s in zip(pairs, scores, strict=True)]
         if not self.training:
-            for alignment in out:
-                _ = alignment.maps
+            project(out)
         for alignment in out:
             alignment.elapsed = (time.perf_counter() - start) / len(out)
         return out[0] if single else out
 
     def scores(self, pairs: Sequence[tuple[WeightGraph, WeightGraph]]) -> list[dict[str, Tensor]]:
         """φ(a, b) = s²⟨a/‖a‖, b/‖b‖⟩ for every free group of every pair: group name → ``[n_a, n_b]``."""
-        networks = [g.network for pair in pairs for g in pair]
-        embeddings = self.encoder.embed(networks)
-        out = []
-        for k, (a, b) in enumerate(pairs):
-            ea, eb = embeddings[2 * k : 2 * k + 2]
-            scores = {g.name: self.s.square() * _cosine(ea[g.name], eb[g.name]) for g in a.spec.free}
-            out.append(self.refine(a, b, scores) if self.refine is not None else scores)
+        out: list[dict[str, Tensor]] = [{} for _ in pairs]
+        for rows in _together(pairs):
+            stacked = self._stacked_scores([pairs[i] for i in rows])
+            for k, i in enumerate(rows):
+                out[i] = {name: s[k] for name, s in stacked.items()}
+        if self.refine is not None:
+            out = [self.refine(a, b, s) for (a, b), s in zip(pairs, out, strict=True)]
         return out
+
+    def _stacked_scores(self, pairs: Sequence[tuple[WeightGraph, WeightGraph]]) -> dict[str, Tensor]:
+        """Scores of pairs of one architecture: group name → ``[K, n_a, n_b]``."""
+        spec = pairs[0][0].spec
+        if len(pairs) == 1:
+            a, b = (self.encoder.embed_stack([g.network]) for g in pairs[0])
+            return {g.name: self.s.square() * _cosine(a[g.name], b[g.name])[None] for g in spec.free}
+        both = self.encoder.embed_stack([a.network for a, _ in pairs] + [b.network for _, b in pairs])
+        return {g.name: self.s.square() * _cosine(*both[g.name].chunk(2)) for g in spec.free}
+
+
+def _together(pairs: Sequence[tuple[WeightGraph, WeightGraph]]) -> list[list[int]]:
+    """Indices of pairs to score in one go: both networks of all pairs can be stacked."""
+    owner = {}
+    for rows in together([g.network for pair in pairs for g in pair]):
+        owner.update(dict.fromkeys(rows, rows[0]))
+    groups: dict[object, list[int]] = {}
+    for i in range(len(pairs)):
+        same = owner[2 * i] == owner[2 * i + 1]
+        groups.setdefault(owner[2 * i] if same else (i,), []).append(i)
+    return list(groups.values())
 
 
 def _cosine(a: Tensor, b: Tensor) -> Tensor:
@@ -122,6 +138,6 @@ def _as_list(graphs: Any) -> list[WeightGraph]:
     return graphs.to_data_list() if isinstance(graphs, WeightGraph) else list(graphs)
 
 
-def config_from(data: dict[str, Any]) -> DeepAlignConfig:
+def config_from(data: Mapping[str, Any]) -> DeepAlignConfig:
     """A :class:`DeepAlignConfig` from plain data (JSON, YAML)."""
     return DeepAlignConfig(**{**data, "encoder": EncoderConfig(**data.get("encoder", {}))})

@@ -6,7 +6,7 @@ dims inside attention heads) are solved in two levels: first which block goes to
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -66,40 +66,41 @@ def hard_maps(spec: Spec, scores: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
     Rectangular scores (networks of different widths) give −1 for neurons of a that stay alone.
     """
-    host = to_host(scores)
-    maps: dict[str, np.ndarray] = {}
-    own = dict(host)
-    for name, s in host.items():
-        parent = spec.groups[name].parent
-        if parent is not None:
-            gain = _block_gains(s, spec.groups[parent].size)
-            own[parent] = own[parent] + gain if parent in own else gain
-    for name, s in own.items():
-        if spec.groups[name].parent is None or name not in host:
-            maps[name] = assign(s)
-    for name, s in host.items():
-        parent = spec.groups[name].parent
-        if parent is not None:
-            maps[name] = _assign_nested(s, maps[parent])
-    return {name: torch.from_numpy(maps[name]) for name in scores}
+    return hard_maps_of([(spec, scores)])[0]
 
 
-def to_host(scores: Mapping[str, Tensor]) -> dict[str, np.ndarray]:
-    """All score matrices on the CPU as float64, moved there in one piece."""
-    if not scores:
-        return {}
-    flat = torch.cat([s.detach().flatten() for s in scores.values()]).to("cpu", torch.float64).numpy()
-    out, start = {}, 0
-    for name, s in scores.items():
-        out[name] = flat[start : start + s.numel()].reshape(tuple(s.shape))
-        start += s.numel()
+def hard_maps_of(pairs: Sequence[tuple[Spec, Mapping[str, Tensor]]]) -> list[dict[str, Tensor]]:
+    """:func:`hard_maps` of several pairs, moved to the CPU in one piece."""
+    flat = [s.detach().flatten() for _, scores in pairs for s in scores.values()]
+    if not flat:
+        return [{} for _ in pairs]
+    values = torch.cat(flat).to("cpu", torch.float64).numpy()
+    if not np.isfinite(values).all():
+        raise ValueError("scores are not finite: the aligner's parameters or the networks' weights hold NaN or Inf")
+    out, start = [], 0
+    for spec, scores in pairs:
+        host = {}
+        for name, s in scores.items():
+            host[name] = values[start : start + s.numel()].reshape(tuple(s.shape))
+            start += s.numel()
+        out.append(_solve(spec, host))
     return out
+
+
+def _solve(spec: Spec, scores: Mapping[str, np.ndarray]) -> dict[str, Tensor]:
+    nested = {name: parent for name in scores if (parent := spec.groups[name].parent) is not None}
+    own = dict(scores)
+    for name, parent in nested.items():
+        gain = _block_gains(scores[name], spec.groups[parent].size)
+        own[parent] = own[parent] + gain if parent in own else gain
+    maps = {name: assign(s) for name, s in own.items() if name not in nested}
+    for name, parent in nested.items():
+        maps[name] = _assign_nested(scores[name], maps[parent])
+    return {name: torch.from_numpy(maps[name]) for name in scores}
 
 
 def assign(scores: np.ndarray) -> np.ndarray:
     """argmax over assignments of Σ scores[i, idx[i]]; −1 where a row has no partner."""
-    if not np.isfinite(scores).all():
-        raise ValueError("scores are not finite: the aligner's parameters or the networks' weights hold NaN or Inf")
     rows, columns = linear_sum_assignment(scores, maximize=True)
     index = np.full(scores.shape[0], -1, dtype=np.int64)
     index[rows] = columns

@@ -17,17 +17,18 @@ from torch import Tensor
 BASIS_SIZE = 9
 
 
-@lru_cache(maxsize=256)
-def _basis(shape: tuple[int, ...], size: int) -> Tensor:
+@lru_cache(maxsize=1024)
+@torch.inference_mode(False)  # the table outlives the caller's mode
+def _basis(shape: tuple[int, ...], size: int, device: torch.device, dtype: torch.dtype) -> Tensor:
     frequencies = sorted(product(*(range(min(n, size)) for n in shape)), key=lambda f: (max(f, default=0), sum(f), f))
-    basis = torch.zeros(prod(shape), size, dtype=torch.float64)
+    basis = torch.zeros(prod(shape), size, dtype=torch.float64, device="cpu")
     for k, frequency in enumerate(frequencies[:size]):
-        wave = torch.ones((), dtype=torch.float64)
+        wave = torch.ones((), dtype=torch.float64, device="cpu")
         for f, n in zip(frequency, shape, strict=True):
-            grid = torch.cos(torch.pi * f * (torch.arange(n, dtype=torch.float64) + 0.5) / n)
+            grid = torch.cos(torch.pi * f * (torch.arange(n, dtype=torch.float64, device="cpu") + 0.5) / n)
             wave = wave[..., None] * grid / grid.norm()
         basis[:, k] = wave.reshape(-1)
-    return basis
+    return basis.to(device, dtype)
 
 
 def tap_basis(shape: tuple[int, ...], size: int = BASIS_SIZE, like: Tensor | None = None) -> Tensor:
@@ -45,5 +46,6 @@ def tap_basis(shape: tuple[int, ...], size: int = BASIS_SIZE, like: Tensor | Non
     Shapes:
         - **output:** ``[prod(shape), size]``
     """
-    basis = _basis(tuple(shape), size)
-    return basis if like is None else basis.to(device=like.device, dtype=like.dtype)
+    if like is None:
+        return _basis(tuple(shape), size, torch.device("cpu"), torch.float64)
+    return _basis(tuple(shape), size, like.device, like.dtype)

@@ -12,20 +12,22 @@ WAVES, INDEX_WAVES, SPATIAL = 8, 8, 3
 CODE_SIZE = SPATIAL * WAVES + 2 * INDEX_WAVES
 
 
-@lru_cache(maxsize=64)
-def _codes(shape: tuple[int, ...]) -> Tensor:
+@lru_cache(maxsize=256)
+@torch.inference_mode(False)  # the table outlives the caller's mode
+def _codes(shape: tuple[int, ...], device: torch.device, dtype: torch.dtype) -> Tensor:
     spatial = shape[-SPATIAL:] if len(shape) > SPATIAL else shape[1:]
-    index = torch.arange(prod(shape), dtype=torch.float64)
-    codes = torch.zeros(len(index), CODE_SIZE, dtype=torch.float64)
+    index = torch.arange(prod(shape), dtype=torch.float64, device="cpu")
+    waves = torch.arange(1, WAVES + 1, device="cpu")
+    codes = torch.zeros(len(index), CODE_SIZE, dtype=torch.float64, device="cpu")
     stride = 1
     for d, n in enumerate(reversed(spatial)):
         x = (torch.div(index, stride, rounding_mode="floor") % n + 0.5) / n
-        codes[:, d * WAVES : (d + 1) * WAVES] = torch.cos(torch.pi * x[:, None] * torch.arange(1, WAVES + 1))
+        codes[:, d * WAVES : (d + 1) * WAVES] = torch.cos(torch.pi * x[:, None] * waves)
         stride *= n
     channel = torch.div(index, stride, rounding_mode="floor")
-    angle = channel[:, None] * torch.logspace(0, -3, INDEX_WAVES, dtype=torch.float64)
+    angle = channel[:, None] * torch.logspace(0, -3, INDEX_WAVES, dtype=torch.float64, device="cpu")
     codes[:, SPATIAL * WAVES :] = torch.cat([angle.sin(), angle.cos()], dim=1)
-    return codes
+    return codes.to(device, dtype)
 
 
 def grid_codes(shape: tuple[int, ...], like: Tensor) -> Tensor:
@@ -36,4 +38,4 @@ def grid_codes(shape: tuple[int, ...], like: Tensor) -> Tensor:
     Shapes:
         - **output:** ``[prod(shape), CODE_SIZE]``
     """
-    return _codes(tuple(shape)).to(device=like.device, dtype=like.dtype)
+    return _codes(tuple(shape), like.device, like.dtype)

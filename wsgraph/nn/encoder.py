@@ -128,6 +128,7 @@ class Encoder(nn.Module):
                 states = sweep(steps, states, kinds, fixed)
         return {name: self._finish(h) for name, h in states.items()}
 
+    @torch.compiler.disable  # cached tables, as in prepare
     def _start(self, spec: Spec, networks: Sequence[Network], inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
         like = self.out.weight
         lead = (len(networks),) if len(networks) > 1 else ()

@@ -35,6 +35,7 @@ class PreparedStep:
     read: Tensor | None
 
 
+@torch.compiler.disable  # looks up cached tables and slices views: nothing to compile
 def prepare(spec: Spec, networks: Sequence[Network], basis: int, dtype: torch.dtype) -> list[PreparedStep]:
     """Numbers of all steps for networks of one architecture, stacked on a leading axis (none for a single network)."""
     tensors = _stack(networks)
