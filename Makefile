@@ -59,7 +59,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 # Depends on the pins, not on the environment's stamp: an edited pyproject.toml is no reason to compile again.
 # No cache: pip would reuse a wheel that was compiled against another torch.
 $(VENV)/.scatter: constraints.txt | $(VENV)/.installed
-	@echo "compiling torch_scatter (about five minutes)"
+	@echo "compiling torch_scatter (five to ten minutes)"
 	@printf '[build_ext]\nparallel = $(WORKERS)\n' > $(VENV)/build.cfg
 	@DIST_EXTRA_CONFIG=$(abspath $(VENV)/build.cfg) $(PIP) install -qq -c constraints.txt --no-build-isolation --no-deps --no-cache-dir --force-reinstall torch_scatter
 	@$(BIN)/python -W ignore -c 'import torch_scatter'
