@@ -1,7 +1,26 @@
-"""Find, judge and use the permutations that make two networks comparable."""
+"""Find, judge and use the permutations that make two networks comparable.
+
+    WeightGraph → Encoder → scores → projection → Alignment → apply → merged → barrier
+"""
 
 from .alignment import Alignment as Alignment
+from .barrier import Barrier as Barrier
+from .barrier import barrier as barrier
 from .deep_align import DeepAlign as DeepAlign
 from .deep_align import DeepAlignConfig as DeepAlignConfig
+from .distance import distance as distance
+from .distance import pairwise_distance as pairwise_distance
+from .match import match as match
+from .merge import merge as merge
 
-__all__ = ["Alignment", "DeepAlign", "DeepAlignConfig"]
+__all__ = [
+    "Alignment",
+    "Barrier",
+    "DeepAlign",
+    "DeepAlignConfig",
+    "barrier",
+    "distance",
+    "match",
+    "merge",
+    "pairwise_distance",
+]

@@ -16,6 +16,8 @@ from .projection import hard_maps_of, soft_maps
 
 N = TypeVar("N")
 KIND = "align.Alignment"
+STATISTICS = ("mean", "variance")
+"""Roles of norm statistics: they move with their neurons but are no part of any distance."""
 
 
 class Alignment:
@@ -70,7 +72,7 @@ class Alignment:
     @property
     def square(self) -> bool:
         """Whether both networks have the same widths."""
-        return all(self.a.spec.groups[g].size == self.b.spec.groups[g].size for g in self.maps)
+        return all(self.b.spec.groups[g.name].size == g.size for g in self.a.spec.free)
 
     @cached_property
     def permutation(self) -> Permutation:
@@ -95,10 +97,9 @@ class Alignment:
     def distance(self) -> float:
         """‖a − F·b‖ over all parameters (norm statistics aside)."""
         aligned = self.apply(self.b)
-        skipped = ("mean", "variance")
         total = 0.0
         for name, x in self.a.tensors.items():
-            if x.is_floating_point() and self.spec.params[name].role not in skipped:
+            if x.is_floating_point() and self.spec.params[name].role not in STATISTICS:
                 total += float((x.detach().double() - aligned.tensors[name].detach().double()).square().sum())
         return total**0.5
 

@@ -1,0 +1,155 @@
+r"""How far apart two networks' basins are: the loss along the line between them.
+
+.. math:: \psi(\lambda) = L(\lambda a + (1-\lambda) b) - \big(\lambda L(a) + (1-\lambda) L(b)\big), \qquad
+          \text{barrier} = \max(0, \max_\lambda \psi), \quad \text{AUC} = \max\Big(0, \int_0^1 \psi\Big)
+
+λ = 1 is a, λ = 0 is b.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
+from torch.nn import functional as F
+from wsgraph.modules import tensors_of
+
+from .batches import Data, batches
+from .progress import progress
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+TOGETHER = 2_000_000
+"""Weights evaluated at once: points on the line (and pairs) are vectorised up to this many, then taken in turn."""
+
+
+@dataclass(frozen=True)
+class Barrier:
+    """The loss along the line, for one pair or (with a leading axis) for several.
+
+    Attributes:
+        points: λ, from 0 (b) to 1 (a).
+        loss: L at each point.
+        accuracy: Share of right answers at each point; ``None`` when targets are not classes.
+    """
+
+    points: Tensor
+    loss: Tensor
+    accuracy: Tensor | None = None
+
+    @property
+    def psi(self) -> Tensor:
+        """ψ(λ): the loss above the straight line between the endpoints."""
+        return self.loss - (self.points * self.loss[..., -1:] + (1 - self.points) * self.loss[..., :1])
+
+    @property
+    def barrier(self) -> Tensor:
+        """max(0, max ψ)."""
+        return self.psi.max(dim=-1).values.clamp_min(0)
+
+    @property
+    def auc(self) -> Tensor:
+        """max(0, ∫ψ), by the trapezoidal rule."""
+        return torch.trapezoid(self.psi, self.points).clamp_min(0)
+
+    def __float__(self) -> float:
+        return float(self.barrier.mean())
+
+    def plot(self, path: str | os.PathLike[str], label: str = "") -> None:
+        """Save a picture of the loss along the line (PNG, SVG or PDF by the ending)."""
+        from .plots import plot_lines
+
+        plot_lines({label or f"barrier {float(self):.3g}": self}, path)
+
+    def __repr__(self) -> str:
+        shape = "" if self.loss.dim() == 1 else f" mean of {self.loss.shape[0]} pairs,"
+        return f"Barrier({float(self):.4g},{shape} AUC {float(self.auc.mean()):.4g}, {len(self.points)} points)"
+
+
+@torch.no_grad()
+def barrier(
+    a: nn.Module | Sequence[nn.Module],
+    b: nn.Module | Sequence[nn.Module],
+    loss: Loss = F.cross_entropy,
+    data: Data = None,
+    points: int = 25,
+    reset_batchnorm: Data = None,
+) -> Barrier:
+    """Evaluate the networks on the line between a and b.
+
+    Args:
+        a: A network, or several of one architecture: then pairs (a₁, b₁), (a₂, b₂), … are evaluated together.
+        b: Its (aligned) partner(s).
+        loss: Mean loss of outputs and targets, as ``torch.nn.functional.cross_entropy``.
+        data: A pair (inputs, targets) or a loader of such pairs.
+        points: Number of points on the line, ends included.
+        reset_batchnorm: Data to estimate BatchNorm statistics anew at every point; without it they are interpolated too.
+    """
+    if data is None:
+        raise ValueError("barrier needs data: a pair (inputs, targets) or a loader of such pairs")
+    single = isinstance(a, nn.Module)
+    left, right = ([a], [b]) if single else (list(a), list(b))  # type: ignore[arg-type, list-item]
+    template = left[0]
+    lam = torch.linspace(0, 1, points)
+    jobs = [(i, k) for i in range(len(left)) for k in range(points)]
+    ends = [(tensors_of(x), tensors_of(y)) for x, y in zip(left, right, strict=True)]
+    size = sum(t.numel() for t in ends[0][0].values())
+    chunk = 1 if reset_batchnorm is not None else max(1, TOGETHER // size)
+    losses, hits = torch.zeros(len(jobs)), torch.zeros(len(jobs))
+    classes = False
+    with progress("loss along the line", len(jobs)) as step:
+        for start in range(0, len(jobs), chunk):
+            now = jobs[start : start + chunk]
+            networks = [interpolate(*ends[i], float(lam[k])) for i, k in now]
+            if reset_batchnorm is not None:
+                networks = [_reset(template, networks[0], reset_batchnorm)]
+            losses[start : start + len(now)], found = evaluate(template, networks, loss, data)
+            if found is not None:
+                classes, hits[start : start + len(now)] = True, found
+            step(advance=len(now))
+    shape = (points,) if single else (len(left), points)
+    return Barrier(lam, losses.view(shape), hits.view(shape) if classes else None)
+
+
+def interpolate(a: Mapping[str, Tensor], b: Mapping[str, Tensor], weight: float) -> dict[str, Tensor]:
+    """weight · a + (1 − weight) · b; counters are taken from a."""
+    return {k: weight * x + (1 - weight) * b[k] if x.is_floating_point() else x for k, x in a.items()}
+
+
+def evaluate(
+    template: nn.Module, networks: Sequence[Mapping[str, Tensor]], loss: Loss, data: Data
+) -> tuple[Tensor, Tensor | None]:
+    """Mean loss and accuracy of several networks of one architecture, vectorised over the networks.
+
+    Shapes:
+        - **output:** two vectors of ``len(networks)``; the second is ``None`` when targets are not classes
+    """
+    stacked = {k: torch.stack([n[k].detach() for n in networks]) for k in networks[0]} if len(networks) > 1 else None
+    total, hits, count, classes = torch.zeros(len(networks)), torch.zeros(len(networks)), 0, False
+    mode = template.training
+    template.eval()
+    try:
+        for x, y in batches(data, template):
+            if y is None:
+                raise ValueError("data has no targets; pass (inputs, targets) or a loader of such pairs")
+            if stacked is None:
+                out = functional_call(template, dict(networks[0]), (x,))[None]
+            else:
+                out = vmap(lambda n, x=x: functional_call(template, n, (x,)), randomness="different")(stacked)
+            total += len(x) * torch.stack([loss(o, y) for o in out]).cpu()
+            if out.dim() == 3 and not y.is_floating_point():
+                classes = True
+                hits += (out.argmax(-1) == y).sum(1).cpu()
+            count += len(x)
+    finally:
+        template.train(mode)
+    return total / count, hits / count if classes else None
+
+
+def _reset(template: nn.Module, network: dict[str, Tensor], data: Data) -> dict[str, Tensor]:
+    from .repair import reset_batchnorm
+
+    return tensors_of(reset_batchnorm(template, network, data))

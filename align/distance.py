@@ -1,0 +1,37 @@
+"""The permutation-invariant distance between networks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .match import Network, match
+from .progress import progress
+
+
+def distance(a: Network, b: Network, method: str = "weight_matching", **options: Any) -> float:
+    """min over permutations (as found by ``method``) of ‖a − P·b‖: zero exactly for permuted copies."""
+    return match(a, b, method, **options).distance
+
+
+def pairwise_distance(networks: Sequence[Network], method: str = "weight_matching", **options: Any) -> Tensor:
+    """The distance between all pairs of a set of networks of one architecture.
+
+    The smaller of both directions counts, so that the matrix is symmetric.
+
+    Shapes:
+        - **output:** ``[n, n]``, zero on the diagonal
+    """
+    n = len(networks)
+    out = torch.zeros(n, n)
+    with progress("pairwise distances", n * (n - 1) // 2) as step:
+        for i in range(n):
+            for j in range(i):
+                there = distance(networks[i], networks[j], method, **options)
+                back = distance(networks[j], networks[i], method, **options)
+                out[i, j] = out[j, i] = min(there, back)
+                step()
+    return out

@@ -1,0 +1,108 @@
+r"""Activation Matching: neurons that fire alike on the same inputs belong together.
+
+.. math:: S_{ij} = \mathrm{corr}\big(x^a_i, x^b_j\big), \qquad P_g = \arg\max_P \langle S, P\rangle
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+from wsgraph import Spec, WeightGraph, to_graph, trace
+
+from ..activations import captured
+from ..alignment import Alignment
+from ..batches import Data, input_batches
+from ..progress import progress
+
+SIMILARITIES = ("correlation", "covariance", "inner")
+
+
+@torch.no_grad()
+def activation_matching(
+    a: nn.Module,
+    b: nn.Module,
+    *,
+    data: Data,
+    similarity: str = "correlation",
+    example_input: Tensor | None = None,
+    spec: Spec | None = None,
+    generator: torch.Generator | None = None,
+) -> Alignment:
+    """Match neurons by their activations, behind the nonlinearity, over all of ``data`` in one pass.
+
+    Args:
+        a: The reference.
+        b: The network to permute.
+        data: Inputs (tensor, pair or loader), or ``"noise"`` for Gaussian ones.
+        similarity: ``correlation`` (blind to a neuron's scale), ``covariance`` or ``inner`` (product).
+        example_input: Needed where the input's shape cannot be inferred.
+        spec: The symmetry; traced when omitted.
+        generator: Randomness of the noise.
+    """
+    if similarity not in SIMILARITIES:
+        raise ValueError(f"similarity '{similarity}' is not one of {SIMILARITIES}")
+    start = time.perf_counter()
+    spec = spec or trace(a, example_input)
+    graphs: list[WeightGraph] = [to_graph(m, spec=spec) for m in (a, b)]
+    moments: dict[tuple[str, int], Moments] = {}
+    training = a.training, b.training
+    a.eval(), b.eval()
+    try:
+        with progress("activation matching", None) as step:
+            for x in input_batches(data, a, example_input, generator):
+                left, right = _values(a, spec, x), _values(b, spec, x)
+                for key in left:
+                    moments.setdefault(key, Moments()).add(left[key], right[key])
+                step()
+    finally:
+        a.train(training[0]), b.train(training[1])
+    scores: dict[str, Tensor] = {}
+    for (group, _), moment in moments.items():
+        s = moment.similarity(similarity)
+        scores[group] = scores[group] + s if group in scores else s
+    for group in spec.free:  # read by no weight: any match is as good as another
+        scores.setdefault(group.name, torch.eye(group.size, dtype=torch.float64))
+    ordered = {g.name: scores[g.name] for g in spec.free}
+    return Alignment(*graphs, ordered, method="activation_matching", elapsed=time.perf_counter() - start)
+
+
+def _values(model: nn.Module, spec: Spec, x: Tensor) -> dict[tuple[str, int], Tensor]:
+    """(group, reading weight) → ``[samples, n]``."""
+    out: dict[tuple[str, int], Tensor] = {}
+
+    def capture(group: str, reader: int, values: Tensor) -> None:
+        out[group, reader] = values if (group, reader) not in out else torch.cat([out[group, reader], values])
+
+    with captured(model, spec, capture):
+        model(x)
+    return out
+
+
+@dataclass
+class Moments:
+    """Streaming first and second moments of two sets of variables, in float64; no sample is kept."""
+
+    count: int = 0
+    sums: list[Tensor] = field(default_factory=list)
+
+    def add(self, x: Tensor, y: Tensor) -> None:
+        """Count samples ``[m, n_a]`` and ``[m, n_b]``."""
+        x, y = x.double(), y.double()
+        new = [x.sum(0), y.sum(0), x.square().sum(0), y.square().sum(0), x.T @ y]
+        self.sums = [old + n for old, n in zip(self.sums, new, strict=True)] if self.sums else new
+        self.count += len(x)
+
+    def similarity(self, kind: str) -> Tensor:
+        """``[n_a, n_b]``; a variable that never changes is similar to nothing."""
+        mean_x, mean_y, square_x, square_y, cross = (s / self.count for s in self.sums)
+        if kind == "inner":
+            return cross
+        covariance = cross - mean_x[:, None] * mean_y
+        if kind == "covariance":
+            return covariance
+        std_x, std_y = ((q - m.square()).clamp_min(0).sqrt() for q, m in ((square_x, mean_x), (square_y, mean_y)))
+        floor_x, floor_y = (1e-4 * s.max().clamp_min(1e-12) for s in (std_x, std_y))
+        return covariance / (std_x.clamp_min(floor_x)[:, None] * std_y.clamp_min(floor_y))

@@ -1,0 +1,93 @@
+"""The loss of networks between a and the permuted b, for methods that optimise it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from wsgraph import Permutation, Spec
+from wsgraph.modules import tensors_of
+
+from ..barrier import evaluate, interpolate
+from ..batches import Data, batches
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass
+class LineLoss:
+    """L(λ a + (1 − λ) P·b) on batches of data.
+
+    Args:
+        a: The reference; also the template that is called.
+        b: The network to permute.
+        spec: Their architecture.
+        loss: Of outputs and targets.
+        data: Pairs (inputs, targets).
+        check: Number of samples the hard loss is measured on.
+    """
+
+    a: nn.Module
+    b: nn.Module
+    spec: Spec
+    loss: Loss
+    data: Data
+    check: int = 2048
+
+    def __post_init__(self) -> None:
+        self.left = {k: t.detach() for k, t in tensors_of(self.a).items()}
+        self.right = {k: t.detach() for k, t in tensors_of(self.b).items()}
+        self._held = self._first(self.check)
+
+    def _first(self, count: int) -> tuple[Tensor, Tensor]:
+        xs, ys, n = [], [], 0
+        for x, y in batches(self.data, self.a):
+            if y is None:
+                raise ValueError("this method needs targets: pass data=(inputs, targets) or a loader of such pairs")
+            xs.append(x)
+            ys.append(y)
+            n += len(x)
+            if n >= count:
+                break
+        return torch.cat(xs)[:count], torch.cat(ys)[:count]
+
+    def between(self, tensors: Mapping[str, Tensor], weight: float) -> dict[str, Tensor]:
+        """weight · a + (1 − weight) · tensors."""
+        return interpolate(self.left, tensors, weight)
+
+    def __call__(self, tensors: Mapping[str, Tensor], weight: float, batch: tuple[Tensor, Tensor]) -> Tensor:
+        x, y = batch
+        return self.loss(functional_call(self.a, self.between(tensors, weight), (x,)), y)
+
+    def hard(self, permutation: Permutation) -> float:
+        """Loss half way to the hard permutation of b, on held data."""
+        middle = self.between(permutation.apply(self.right), 0.5)
+        with torch.no_grad():
+            return float(evaluate(self.a, [middle], self.loss, self._held)[0])
+
+    def stream(self, size: int, generator: torch.Generator | None) -> Iterator[tuple[Tensor, Tensor]]:
+        """Random batches for ever (the loader's own, again and again, if ``data`` is one)."""
+        if isinstance(self.data, (tuple, list)):
+            x, y = self.data
+            like = next(t for t in self.left.values() if t.is_floating_point())
+            x, y = x.to(like.device, like.dtype), y.to(like.device)
+            while True:
+                chosen = torch.randint(len(x), (min(size, len(x)),), generator=generator).to(x.device)
+                yield x[chosen], y[chosen]
+        while True:
+            yield from ((x, y) for x, y in batches(self.data, self.a) if y is not None)
+
+
+class Best:
+    """The permutation of lowest hard loss seen so far."""
+
+    def __init__(self) -> None:
+        self.permutation: Permutation | None = None
+        self.loss = float("inf")
+
+    def offer(self, permutation: Permutation, loss: float) -> None:
+        if self.permutation is None or loss < self.loss:
+            self.permutation, self.loss = permutation, loss

@@ -1,0 +1,83 @@
+r"""Straight-through estimation: gradient descent through the assignment as if it were the identity.
+
+Free parameters w stand for "what b should look like". Each step projects them, P = argmax ⟨w, P b⟩ by Weight Matching
+from the previous P, measures the loss half way between a and P b, and hands its gradient to w unchanged.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from wsgraph import Permutation, to_graph, trace
+
+from ..alignment import Alignment
+from ..batches import Data
+from ..progress import progress
+from .objective import Best, LineLoss, Loss
+from .weight_matching import Ascent
+
+
+def straight_through(
+    a: nn.Module,
+    b: nn.Module,
+    *,
+    data: Data,
+    loss: Loss = F.cross_entropy,
+    init: Alignment | None = None,
+    iterations: int = 200,
+    lr: float = 1e-2,
+    batch_size: int = 512,
+    sweeps: int = 2,
+    example_input: Tensor | None = None,
+    generator: torch.Generator | None = None,
+) -> Alignment:
+    """Optimise the loss at the midpoint with straight-through gradients; the best permutation seen is returned.
+
+    Args:
+        a: The reference.
+        b: The network to permute.
+        data: Pairs (inputs, targets).
+        loss: Of outputs and targets.
+        init: An alignment to start from; the free parameters start at a, or half way to the aligned b.
+        iterations: Steps of the optimiser.
+        lr: Its learning rate.
+        batch_size: Samples per step.
+        sweeps: Weight Matching sweeps per projection.
+        example_input: Needed where the input's shape cannot be inferred.
+        generator: Randomness of batches and orders.
+    """
+    start = time.perf_counter()
+    spec = trace(a, example_input)
+    left, right = to_graph(a, spec=spec), to_graph(b, spec=spec)
+    line = LineLoss(a, b, spec, loss, data)
+    anchor = line.left if init is None else line.between(init.permutation.apply(line.right), 0.5)
+    free = {k: t.clone().requires_grad_(t.is_floating_point()) for k, t in anchor.items()}
+    trained = [t for t in free.values() if t.requires_grad]
+    optimiser = torch.optim.Adam(trained, lr=lr)
+    permutation = init.permutation if init is not None else None
+    best, first = Best(), None
+    stream = line.stream(batch_size, generator)
+    with progress("straight-through", iterations) as step:
+        for _ in range(iterations):
+            run = Ascent(left.replace({k: t.detach() for k, t in free.items()}), right, permutation, generator)
+            run.climb(sweeps, 1e-7, in_order=True, step=lambda **_: None)
+            permutation = Permutation(spec, run.maps)
+            hard = line.hard(permutation)
+            first = hard if first is None else first
+            best.offer(permutation, hard)
+            moved = permutation.apply(line.right)
+            through = {k: moved[k] + (t - t.detach()) if t.requires_grad else moved[k] for k, t in free.items()}
+            optimiser.zero_grad()
+            line(through, 0.5, next(stream)).backward()
+            optimiser.step()
+            step(note=f"hard loss {best.loss:.4f}")
+    converged = first is not None and best.loss < first
+    if not converged:
+        warnings.warn(f"{iterations} straight-through steps improved nothing; raise iterations or lr", stacklevel=2)
+    assert best.permutation is not None
+    elapsed = time.perf_counter() - start
+    return Alignment(left, right, None, best.permutation.maps, "ste", elapsed, converged)

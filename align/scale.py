@@ -1,0 +1,47 @@
+r"""Scale alignment of ReLU networks: the other symmetry, removed before averaging.
+
+Scaling a neuron by c > 0 and what reads it by 1/c changes nothing. Of all such copies of b, take the one whose neurons
+divide their size between writers and readers as a's do:
+
+.. math:: c_i = \Big( \frac{\|w^a_{\to i}\|}{\|w^a_{i\to}\|} \cdot \frac{\|w^b_{i\to}\|}{\|w^b_{\to i}\|} \Big)^{1/2}
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from wsgraph import WeightGraph
+from wsgraph.rescale import rescale
+from wsgraph.spec import Scaling
+
+
+def match_scale(a: WeightGraph, b: WeightGraph) -> WeightGraph:
+    """b (already permuted to match a) with its neurons rescaled to a's; the same function."""
+    a.spec.require_same(b.spec)
+    factors = [_ratio(a, s).div(_ratio(b, s)).sqrt() for s in a.spec.scalings]
+    return b.replace(rescale(b.tensors, b.spec, factors))
+
+
+def _ratio(graph: WeightGraph, scaling: Scaling) -> Tensor:
+    """‖writers‖ / ‖readers‖ of every neuron; 1 where one of them is zero."""
+    up, down = (_norms(graph, scaling.group, slots) for slots in (scaling.up, scaling.down))
+    alive = (up > 0) & (down > 0)
+    return torch.where(alive, up / torch.where(alive, down, 1), 1)
+
+
+def _norms(graph: WeightGraph, group: str, slots: tuple[tuple[str, int], ...]) -> Tensor:
+    """Norm of everything in ``slots`` that belongs to each neuron of the group."""
+    like = graph.network.like
+    total = torch.zeros(graph.spec.groups[group].size, dtype=torch.float64, device=like.device)
+    for name, dim in slots:
+        tensor = graph.tensors[name].detach().double().square()
+        along = tensor.movedim(dim, 0).flatten(1).sum(1) if tensor.dim() > 1 else tensor
+        start = 0
+        for part in graph.spec.params[name].axes[dim].parts:
+            sizes = [graph.spec.factor_size(f) for f in part]
+            piece = along[start : start + torch.Size(sizes).numel()].view(sizes)
+            start += torch.Size(sizes).numel()
+            if group in part:
+                k = part.index(group)
+                total += piece.movedim(k, 0).reshape(sizes[k], -1).sum(1)
+    return total.sqrt()
