@@ -1,0 +1,71 @@
+import pytest
+import torch
+from networks import cnn, mlp
+from torch import nn
+
+from wsgraph import Permutation, to_graph, trace
+from wsgraph.sequential import spec_of_state_dict
+from wsgraph.testing import assert_function_preserved
+
+CHAINS = {
+    "mlp": lambda: mlp(4, 5, 6, 2),
+    "no bias": lambda: nn.Sequential(nn.Linear(4, 5, bias=False), nn.ReLU(), nn.Linear(5, 2)),
+    "cnn with batch norm and Flatten": cnn,
+    "cnn without": lambda: cnn(norm=False),
+    "layer norm": lambda: nn.Sequential(nn.Linear(4, 5), nn.LayerNorm(5), nn.ReLU(), nn.Linear(5, 2)),
+    "depthwise": lambda: nn.Sequential(nn.Conv2d(3, 6, 1), nn.Conv2d(6, 6, 3, groups=6), nn.ReLU(), nn.Conv2d(6, 2, 1)),
+    "conv1d": lambda: nn.Sequential(nn.Conv1d(3, 6, 3), nn.ReLU(), nn.Conv1d(6, 2, 1)),
+}
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_a_state_dict_gives_the_symmetry_of_its_module(name):
+    model = CHAINS[name]().eval()
+    spec, traced = spec_of_state_dict(model.state_dict()), trace(model)
+    assert [(g.name, g.size, g.why) for g in spec.groups.values()] == [
+        (g.name, g.size, g.why) for g in traced.groups.values()
+    ]
+    for param in spec.params:
+        assert spec.params[param].axes == traced.params[param].axes
+        assert spec.params[param].role == traced.params[param].role
+        assert spec.params[param].reads == traced.params[param].reads
+        assert spec.params[param].block == traced.params[param].block
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_permuting_by_that_symmetry_preserves_the_function(name):
+    model = CHAINS[name]()
+    assert_function_preserved(model, spec=to_graph(model.state_dict()).spec)
+
+
+def test_a_permuted_state_dict_loads_again():
+    model = cnn()
+    graph = to_graph(model.state_dict())
+    permuted = cnn()
+    permuted.load_state_dict(Permutation.random(graph.spec).apply(graph).to_state_dict())
+    x = torch.randn(2, 3, 8, 8)
+    torch.testing.assert_close(permuted(x), model(x))
+
+
+@pytest.mark.parametrize(
+    ("tensors", "message"),
+    [
+        ({"a.bias": torch.zeros(3)}, "no weight of two or more dimensions, so there is nothing to align"),
+        (
+            {"a.weight": torch.zeros(3, 4), "b.weight": torch.zeros(2, 5)},
+            r"'b.weight' has shape \(2, 5\).*3 outputs of the layer",
+        ),
+        (
+            {"a.weight": torch.zeros(3, 4), "b.bias": torch.zeros(7)},
+            r"'b.bias' has shape \(7,\).*the 3 outputs of 'a.weight'",
+        ),
+    ],
+)
+def test_what_is_not_a_chain_is_refused(tensors, message):
+    with pytest.raises(ValueError, match=message):
+        to_graph(tensors)
+
+
+def test_the_error_offers_the_alternatives():
+    with pytest.raises(ValueError, match=r"pass the module, to_graph\(model\), or spec="):
+        to_graph({"a.weight": torch.zeros(3, 4), "b.weight": torch.zeros(2, 5)})
