@@ -10,6 +10,8 @@ from .deep_align import DeepAlign as DeepAlign
 from .deep_align import DeepAlignConfig as DeepAlignConfig
 from .distance import distance as distance
 from .distance import pairwise_distance as pairwise_distance
+from .many import Universe as Universe
+from .many import match_many as match_many
 from .match import match as match
 from .merge import merge as merge
 
@@ -18,9 +20,11 @@ __all__ = [
     "Barrier",
     "DeepAlign",
     "DeepAlignConfig",
+    "Universe",
     "barrier",
     "distance",
     "match",
+    "match_many",
     "merge",
     "pairwise_distance",
 ]

@@ -93,7 +93,7 @@ class Ascent:
         everything = set(range(len(self.units)))
         if any(g.name not in self.matched for g in self.spec.free):
             for k in sorted(everything) if in_order else self._shuffled():
-                self._visit(self.units[k], gain=-float("inf"))
+                self.visit(self.units[k], gain=-float("inf"))
                 self.matched.update(self.units[k])
         self.history.append(self.objective)
         dirty = everything
@@ -101,7 +101,7 @@ class Ascent:
             for k in self._shuffled():
                 if k in dirty:
                     dirty = dirty - {k}
-                    if self._visit(self.units[k], gain=tolerance * abs(self.objective)):
+                    if self.visit(self.units[k], gain=tolerance * abs(self.objective)):
                         self.history.append(self.objective)
                         dirty |= self._neighbours(k)
             step(note=f"inner product {self.objective:.6g}")
@@ -112,7 +112,7 @@ class Ascent:
     def _shuffled(self) -> list[int]:
         return torch.randperm(len(self.units), generator=self.generator).tolist()
 
-    def _visit(self, unit: Sequence[str], gain: float) -> bool:
+    def visit(self, unit: Sequence[str], gain: float) -> bool:
         """Solve one unit's assignment and keep it if the objective grows by more than ``gain``; whether it did."""
         solved = hard_maps(self.spec, self._scores(unit))
         moves = {g: m for g, m in solved.items() if not torch.equal(m, torch.arange(len(m)))}

@@ -1,0 +1,146 @@
+r"""Many networks at once: bring all of them into one common frame, the universe.
+
+Each network i gets one permutation Uᵢ into the universe. Any two are then matched by Pᵢⱼ = Uᵢᵀ Uⱼ, so cycles are
+consistent by construction: Pᵢⱼ Pⱼₖ = Pᵢₖ. The objective is the agreement of all pairs,
+
+.. math:: \sum_{i<j} \langle U_i v_i, U_j v_j \rangle .
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from wsgraph import Permutation, WeightGraph
+
+from .alignment import STATISTICS
+from .match import Network, as_graph, match
+from .methods.weight_matching import Ascent
+from .progress import progress
+
+STRATEGIES = ("reference", "merge_many", "universe")
+
+
+@dataclass(frozen=True)
+class Universe:
+    """Permutations of several networks into one frame.
+
+    Attributes:
+        permutations: Uᵢ of each network, in order.
+        converged: Whether the iteration came to rest.
+    """
+
+    permutations: tuple[Permutation, ...]
+    converged: bool = True
+
+    def between(self, i: int, j: int) -> Permutation:
+        """Pᵢⱼ = Uᵢᵀ Uⱼ: how network j must be permuted to match network i."""
+        return self.permutations[i].inverse() @ self.permutations[j]
+
+    def apply(self, models: Sequence[nn.Module]) -> list[nn.Module]:
+        """All networks in the universe, ready to be averaged."""
+        return [u.apply(m) for u, m in zip(self.permutations, models, strict=True)]
+
+
+def match_many(
+    networks: Sequence[Network],
+    strategy: str = "universe",
+    *,
+    method: str = "weight_matching",
+    max_sweeps: int = 50,
+    seed: int | None = 0,
+    **options: Any,
+) -> Universe:
+    """Align three or more networks of one architecture.
+
+    Args:
+        networks: Modules or graphs.
+        strategy: ``reference`` aligns each to the first with ``method``. ``merge_many`` then lets each in turn match the
+            mean of the others until nothing moves. ``universe`` goes on group by group: in each group all networks in
+            turn match the sum of the others, so that no network is finished before the rest have spoken.
+        method: How networks are matched to the first; for ``reference`` that is the whole job.
+        max_sweeps: Rounds before giving up.
+        seed: Of the random orders.
+        options: Arguments of ``method``.
+    """
+    if len(networks) < 2:
+        raise ValueError(f"match_many needs at least two networks, got {len(networks)}")
+    if strategy not in STRATEGIES:
+        raise ValueError(f"strategy '{strategy}' is not one of {STRATEGIES}")
+    graphs = [as_graph(n, options.get("example_input")) for n in networks]
+    first = Permutation.identity(graphs[0].spec)
+    start = [first, *(match(networks[0], n, method, seed=seed, **options).permutation for n in networks[1:])]
+    if strategy == "reference":
+        return Universe(tuple(start))
+    generator = torch.Generator().manual_seed(seed) if seed is not None else None
+    state = _Frame(graphs, start, generator)
+    with progress(strategy, max_sweeps) as step:
+        for _ in range(max_sweeps):
+            moved = state.round_by_network() if strategy == "merge_many" else state.round_by_group()
+            step(note=f"agreement {state.agreement():.6g}")
+            if not moved:
+                return Universe(state.permutations())
+    warnings.warn(f"{strategy} did not converge in {max_sweeps} sweeps; raise max_sweeps", stacklevel=2)
+    return Universe(state.permutations(), converged=False)
+
+
+class _Frame:
+    """All networks under their current permutations. Every accepted move raises the agreement."""
+
+    def __init__(
+        self, graphs: Sequence[WeightGraph], start: Sequence[Permutation], generator: torch.Generator | None
+    ) -> None:
+        self.graphs, self.generator = graphs, generator
+        self.maps = [dict(p.maps) for p in start]
+
+    def permutations(self) -> tuple[Permutation, ...]:
+        return tuple(Permutation(g.spec, m) for g, m in zip(self.graphs, self.maps, strict=True))
+
+    def _now(self, i: int) -> WeightGraph:
+        return Permutation(self.graphs[i].spec, self.maps[i]).apply(self.graphs[i])
+
+    def _others(self, i: int) -> WeightGraph:
+        """The mean of all networks but i, in the universe."""
+        rest = [self._now(j) for j in range(len(self.graphs)) if j != i]
+        return rest[0].replace({k: _mean([g.tensors[k] for g in rest]) for k in rest[0].tensors})
+
+    def _ascent(self, i: int) -> Ascent:
+        return Ascent(self._others(i), self.graphs[i], Permutation(self.graphs[i].spec, self.maps[i]), self.generator)
+
+    def round_by_network(self) -> bool:
+        """Each network in random order matches the mean of the others, all its groups; whether anything moved."""
+        moved = False
+        for i in torch.randperm(len(self.graphs), generator=self.generator).tolist():
+            run = self._ascent(i)
+            run.climb(100, 1e-7, in_order=True, step=lambda **_: None)
+            moved |= len(run.history) > 1
+            self.maps[i] = run.maps
+        return moved
+
+    def round_by_group(self) -> bool:
+        """Group after group, each network matches the others in that group alone; whether anything moved."""
+        moved = False
+        for unit in range(len(self._ascent(0).units)):
+            for i in torch.randperm(len(self.graphs), generator=self.generator).tolist():
+                run = self._ascent(i)
+                if run.visit(run.units[unit], 1e-7 * abs(run.objective)):
+                    moved, self.maps[i] = True, run.maps
+        return moved
+
+    def agreement(self) -> float:
+        """Σ over pairs of ⟨Uᵢ vᵢ, Uⱼ vⱼ⟩ = (‖Σᵢ Uᵢ vᵢ‖² − Σᵢ ‖vᵢ‖²) / 2."""
+        graphs = [self._now(i) for i in range(len(self.graphs))]
+        total = 0.0
+        for k, t in graphs[0].tensors.items():
+            if t.is_floating_point() and graphs[0].spec.params[k].role not in STATISTICS:
+                stacked = torch.stack([g.tensors[k].detach().double() for g in graphs])
+                total += float((stacked.sum(0).square().sum() - stacked.square().sum()) / 2)
+        return total
+
+
+def _mean(tensors: Sequence[Tensor]) -> Tensor:
+    return torch.stack([t.detach() for t in tensors]).mean(0) if tensors[0].is_floating_point() else tensors[0]
