@@ -163,9 +163,9 @@ class WeightGraph(Data):
     def _single(self) -> Network:
         network = self._store._mapping.get("network")
         if isinstance(network, list):
-            raise AttributeError(f"this is a batch of {len(network)} networks; take one with batch[i]")
+            raise TypeError(f"this is a batch of {len(network)} networks; take one with batch[i]")
         if network is None:
-            raise AttributeError("this WeightGraph is empty; make one with wsgraph.to_graph(model)")
+            raise TypeError("this WeightGraph is empty; make one with wsgraph.to_graph(model)")
         return network
 
     @property
@@ -238,6 +238,12 @@ def to_graph(
         spec = spec or trace(network, example_input, verify=verify)
     elif isinstance(network, Mapping):
         tensors = dict(network)
+        for name, value in tensors.items():
+            if not isinstance(value, Tensor):
+                raise TypeError(
+                    f"'{name}' is of type {type(value).__name__}, expected a tensor; if this is a checkpoint with "
+                    "other things in it, pass the state dict itself, e.g. to_graph(checkpoint['model'])"
+                )
         spec = spec or spec_of_state_dict(tensors)
     else:
         raise TypeError(f"to_graph expects an nn.Module or a state dict, got {type(network).__name__}")

@@ -73,7 +73,7 @@ class Network:
                 )
                 grid = grid.reshape(group.size, -1)[:, :3]
                 pos[self.offsets[name] : self.offsets[name] + group.size, : grid.shape[1]] = grid.to(pos.dtype)
-        sizes = torch.tensor([g.size for g in spec.groups.values()], device=like.device)
+        sizes = torch.tensor([g.size for g in spec.groups.values()], dtype=torch.long, device=like.device)
         groups = torch.repeat_interleave(
             torch.arange(len(sizes), device=like.device), sizes, output_size=self.num_nodes
         )

@@ -84,7 +84,8 @@ def node_index(permutation: Permutation) -> Tensor:
 
 
 def _relative(a: Tensor, b: Tensor) -> float:
-    return float((a - b).detach().abs().max() / a.detach().abs().max().clamp_min(1e-30)) if a.numel() else 0.0
+    a, b = a.detach().double(), b.detach().double()
+    return float((a - b).abs().max() / a.abs().max().clamp_min(1e-30)) if a.numel() else 0.0
 
 
 class Residual(nn.Module):

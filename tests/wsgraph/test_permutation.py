@@ -1,6 +1,6 @@
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from networks import cnn, mlp, relative_error
 from torch import nn
@@ -40,6 +40,7 @@ def state(model):
 # ------------------------------------------------------------------------------------------------- the function stays
 
 
+@settings(max_examples=15)
 @given(SEEDS)
 def test_random_architectures_keep_their_function_and_come_back_bit_for_bit(seed):
     model, x = random_architecture(seed)

@@ -278,8 +278,7 @@ def test_a_wrong_symmetry_is_an_error_that_names_the_group(monkeypatch):
 # ---------------------------------------------------------------------------------------------------------------- sizes
 
 
-@pytest.mark.parametrize("plan", [(1, 1, 2, 2, 2), (2, 2, 3, 3, 3)], ids=["VGG11", "VGG16"])
-@pytest.mark.parametrize("norm", [False, True], ids=["plain", "batchnorm"])
+@pytest.mark.parametrize(("plan", "norm"), [((1, 1, 2, 2, 2), False), ((2, 2, 3, 3, 3), True)], ids=["VGG11", "VGG16"])
 def test_narrow_vggs(plan, norm):
     model = vgg(plan, (2, 4, 8, 8, 8), norm, hidden=6)
     assert len(trace(model).free) == sum(plan) + 2
