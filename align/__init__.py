@@ -1,6 +1,6 @@
 """Find, judge and use the permutations that make two networks comparable.
 
-    WeightGraph → Encoder → scores → projection → Alignment → apply → merged → barrier
+WeightGraph → Encoder → scores → projection → Alignment → apply → merged → barrier
 """
 
 from .alignment import Alignment as Alignment

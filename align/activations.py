@@ -12,8 +12,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+from torch.nn import functional as F  # noqa: N812
 from torch.overrides import TorchFunctionMode
+
 from wsgraph import Spec
 from wsgraph.modules import tensors_of
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
+
 from wsgraph import Permutation, Spec, WeightGraph
 from wsgraph.files import load_tensors, save_tensors
 
@@ -66,7 +67,8 @@ class Alignment:
     def pairs(self) -> dict[str, Tensor]:
         """Matched neurons: group name → ``[m, 2]``, neuron of a and neuron of b."""
         return {
-            name: torch.stack([torch.arange(len(idx))[idx >= 0], idx[idx >= 0]], dim=1) for name, idx in self.maps.items()
+            name: torch.stack([torch.arange(len(idx))[idx >= 0], idx[idx >= 0]], dim=1)
+            for name, idx in self.maps.items()
         }
 
     @property
@@ -78,13 +80,17 @@ class Alignment:
     def permutation(self) -> Permutation:
         """The hard permutation to apply to b."""
         if not self.square:
-            raise ValueError("the networks have different widths, so there is no permutation; use the index pairs in .pairs")
+            raise ValueError(
+                "the networks have different widths, so there is no permutation; use the index pairs in .pairs"
+            )
         return Permutation(self.spec, self.maps)
 
     def soft(self, temperature: float = 1.0, iterations: int = 20) -> Permutation:
         """Doubly stochastic matrices by Sinkhorn, differentiable in the scores."""
         if not self.scores:
-            raise ValueError(f"{self.method or 'this aligner'} finds permutations without scores; there is no soft version")
+            raise ValueError(
+                f"{self.method or 'this aligner'} finds permutations without scores; there is no soft version"
+            )
         if not self.square:
             raise ValueError("the networks have different widths, so there is no doubly stochastic matrix between them")
         return Permutation(self.spec, soft_maps(self.spec, self.scores, temperature, iterations))
@@ -127,7 +133,8 @@ class Alignment:
         moved = sum(int((idx != torch.arange(len(idx))).sum()) for idx in self.maps.values())
         total = sum(len(idx) for idx in self.maps.values())
         state = "" if self.converged else ", not converged"
-        return f"Alignment({self.method}: {moved} of {total} neurons moved in {len(self.maps)} groups, {self.elapsed:.3f} s{state})"
+        neurons = f"{moved} of {total} neurons moved in {len(self.maps)} groups"
+        return f"Alignment({self.method}: {neurons}, {self.elapsed:.3f} s{state})"
 
 
 def project(alignments: Sequence[Alignment]) -> None:

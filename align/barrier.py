@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
-from torch.nn import functional as F
+from torch.nn import functional as F  # noqa: N812
+
 from wsgraph.modules import tensors_of
 
 from .batches import Data, batches
@@ -86,7 +87,7 @@ def barrier(
         loss: Mean loss of outputs and targets, as ``torch.nn.functional.cross_entropy``.
         data: A pair (inputs, targets) or a loader of such pairs.
         points: Number of points on the line, ends included.
-        reset_batchnorm: Data to estimate BatchNorm statistics anew at every point; without it they are interpolated too.
+        reset_batchnorm: Inputs to measure BatchNorm statistics anew at every point; without it they are interpolated.
     """
     if data is None:
         raise ValueError("barrier needs data: a pair (inputs, targets) or a loader of such pairs")

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+
 from wsgraph.inputs import infer_example_input
 from wsgraph.modules import tensors_of
 

@@ -1,6 +1,6 @@
 """Deep-Align: a learned aligner. One forward pass, no data.
 
-    F = F_proj ∘ F_prod ∘ F_enc:  encoder → outer product of matching embeddings → Sinkhorn or assignment
+F = F_proj ∘ F_prod ∘ F_enc:  encoder → outer product of matching embeddings → Sinkhorn or assignment
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, overload
 import torch
 from huggingface_hub import PyTorchModelHubMixin
 from torch import Tensor, nn
+
 from wsgraph import Encoder, EncoderConfig, WeightGraph
 from wsgraph.nn.encoder import together
 
@@ -50,7 +51,8 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph"):
     Example:
         >>> import torch, align
         >>> from wsgraph import to_graph
-        >>> a, b = (torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2)) for _ in range(2))
+        >>> from torch import nn
+        >>> a, b = (nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)) for _ in range(2))
         >>> alignment = align.DeepAlign()(to_graph(a), to_graph(b))
         >>> b = alignment.apply(b)
     """

@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+
 from wsgraph import Spec
 
 RIDGE = 1e-8

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+
 from wsgraph import Permutation, WeightGraph
 
 from .alignment import STATISTICS

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+
 from wsgraph import Permutation, WeightGraph, to_graph
 
 from .alignment import Alignment
@@ -120,7 +121,8 @@ def match(
 
     Example:
         >>> import torch, align
-        >>> a, b = (torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2)) for _ in range(2))
+        >>> from torch import nn
+        >>> a, b = (nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)) for _ in range(2))
         >>> b = align.match(a, b).apply(b)
     """
     names = method.split("+")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
+
 from wsgraph import WeightGraph, to_graph
 from wsgraph.modules import tensors_of, with_tensors
 
@@ -37,7 +38,7 @@ def merge(
         repair: ``batchnorm`` measures BatchNorm statistics anew, ``repair`` restores every layer's mean and standard
             deviation as well; both need ``data``.
         data: Inputs for the repair.
-        scale: First rescale the neurons of the others to those of the first where the function allows it (ReLU networks).
+        scale: First rescale the neurons of the others to those of the first where this keeps the function (ReLU).
     """
     if len(models) < 2:
         raise ValueError(f"merge needs at least two models, got {len(models)}")

@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-
 if TYPE_CHECKING:
     from .barrier import Barrier
 
@@ -26,7 +25,9 @@ def plot_lines(curves: Mapping[str, Barrier], path: str | os.PathLike[str], titl
         axes.plot(x, mean.numpy(), color=COLOURS[k % len(COLOURS)], marker="o", markersize=3, label=label)
         if len(loss) > 1:
             band = loss.std(0) / len(loss) ** 0.5
-            axes.fill_between(x, (mean - band).numpy(), (mean + band).numpy(), color=COLOURS[k % len(COLOURS)], alpha=0.2)
+            axes.fill_between(
+                x, (mean - band).numpy(), (mean + band).numpy(), color=COLOURS[k % len(COLOURS)], alpha=0.2
+            )
     axes.set_xlabel("λ   (0: network b, 1: network a)")
     axes.set_ylabel("loss of λ·a + (1 − λ)·b")
     axes.set_title(title)

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
+
 from wsgraph import Spec
 
 
@@ -20,7 +21,7 @@ def sinkhorn(scores: Tensor, temperature: float = 1.0, iterations: int = 20) -> 
 
     .. math:: P = \lim \mathrm{cols}\circ\mathrm{rows}\circ\dots \exp(S/\tau)
 
-    Both orders of rows and columns are averaged, so that sinkhorn(Sᵀ) = sinkhorn(S)ᵀ holds after any number of iterations.
+    Both orders of rows and columns are averaged: sinkhorn(Sᵀ) = sinkhorn(S)ᵀ holds after any number of iterations.
 
     Args:
         scores: ``[..., n, n]``.
@@ -39,8 +40,10 @@ def sinkhorn(scores: Tensor, temperature: float = 1.0, iterations: int = 20) -> 
     return (soft[0] + soft[1].mT) / 2
 
 
-def soft_maps(spec: Spec, scores: Mapping[str, Tensor], temperature: float = 1.0, iterations: int = 20) -> dict[str, Tensor]:
-    """Doubly stochastic matrix of every group; a nested one is its parent's matrix times one matrix per pair of blocks."""
+def soft_maps(
+    spec: Spec, scores: Mapping[str, Tensor], temperature: float = 1.0, iterations: int = 20
+) -> dict[str, Tensor]:
+    """Doubly stochastic matrix of every group; a nested one's is its parent's times one matrix per pair of blocks."""
     maps: dict[str, Tensor] = {}
     inner: dict[str, Tensor] = {}
     own = dict(scores)
@@ -74,8 +77,8 @@ def hard_maps_of(pairs: Sequence[tuple[Spec, Mapping[str, Tensor]]]) -> list[dic
     flat = [s.detach().flatten() for _, scores in pairs for s in scores.values()]
     if not flat:
         return [{} for _ in pairs]
-    values = torch.cat(flat).to("cpu", torch.float64).numpy()
-    if not np.isfinite(values).all():
+    values = torch.cat(flat).float().cpu().numpy() if flat[0].dtype != torch.float64 else torch.cat(flat).cpu().numpy()
+    if not np.isfinite(values.sum(dtype=np.float64)):
         raise ValueError("scores are not finite: the aligner's parameters or the networks' weights hold NaN or Inf")
     out, start = [], 0
     for spec, scores in pairs:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
+
 from wsgraph import WeightGraph
 
 from .projection import soft_maps

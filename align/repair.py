@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
+
 from wsgraph.modules import tensors_of, with_tensors
 
 from .batches import Data, batches
@@ -107,7 +108,7 @@ def _output_moments(model: nn.Module, names: Sequence[str], data: Data) -> dict[
     """Layer name → mean and standard deviation of every output channel."""
     sums: dict[str, list[Tensor]] = {}
 
-    def hook(name: str, size: int):  # noqa: ANN202 - a forward hook
+    def hook(name: str, size: int):
         def look(_module: nn.Module, _inputs: object, out: Tensor) -> None:
             channel = 1 if out.dim() > 2 and out.shape[1] == size else out.dim() - 1
             values = out.movedim(channel, -1).flatten(0, -2).double()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+
 from wsgraph import WeightGraph
 from wsgraph.rescale import rescale
 from wsgraph.spec import Scaling

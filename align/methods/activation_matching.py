@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
+
 from wsgraph import Spec, WeightGraph, to_graph, trace
 
 from ..activations import captured

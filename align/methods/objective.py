@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+
 from wsgraph import Permutation, Spec
 from wsgraph.modules import tensors_of
 

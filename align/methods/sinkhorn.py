@@ -14,7 +14,8 @@ import warnings
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+from torch.nn import functional as F  # noqa: N812
+
 from wsgraph import Permutation, WeightGraph, to_graph, trace
 
 from ..alignment import STATISTICS, Alignment
@@ -53,8 +54,8 @@ def sinkhorn_rebasin(
         data: Pairs (inputs, targets); not needed for ``cost="l2"``.
         loss: Of outputs and targets.
         cost: ``rnd``, ``mid`` or ``l2``.
-        init: An alignment to start from: its scores, or logits (log n + 1)·P of its permutation, at which Sinkhorn gives
-            each match about three quarters of its row whatever the width.
+        init: An alignment to start from: its scores, or logits (log n + 1)·P of its permutation, at which Sinkhorn
+            gives each match about three quarters of its row whatever the width.
         iterations: Steps of the optimiser.
         lr: Its learning rate.
         batch_size: Samples per step.
@@ -100,7 +101,8 @@ def sinkhorn_rebasin(
     converged = best.loss < first or init is not None or iterations == 0
     if not converged:
         warnings.warn(
-            f"{iterations} Sinkhorn iterations found nothing better than their start; raise iterations or lr", stacklevel=2
+            f"{iterations} Sinkhorn iterations found nothing better than their start; raise iterations or lr",
+            stacklevel=2,
         )
     assert best.permutation is not None
     elapsed = time.perf_counter() - start
@@ -169,5 +171,7 @@ def _objective(
     if cost == "l2":
         return _Distance(*graphs)
     if data is None or not isinstance(a, nn.Module) or not isinstance(b, nn.Module):
-        raise ValueError(f"sinkhorn with cost '{cost}' runs the networks: pass modules and data=(inputs, targets), or cost='l2'")
+        raise ValueError(
+            f"sinkhorn with cost '{cost}' runs the networks: pass modules and data=(inputs, targets), or cost='l2'"
+        )
     return _OnLine(LineLoss(a, b, graphs[0].spec, loss, data), cost == "mid", size, generator)

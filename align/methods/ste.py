@@ -11,7 +11,8 @@ import warnings
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+from torch.nn import functional as F  # noqa: N812
+
 from wsgraph import Permutation, to_graph, trace
 
 from ..alignment import Alignment

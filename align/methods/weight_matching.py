@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
+
 from wsgraph import Permutation, Spec, WeightGraph
 
 from ..alignment import STATISTICS, Alignment
@@ -67,7 +68,8 @@ class Ascent:
     Attributes:
         maps: The current permutation.
         now: b's tensors under it, kept up to date, so that every visit is one matrix product per block.
-        objective: The current inner product; ``history`` has its value after every accepted move behind the first sweep.
+        objective: The current inner product.
+        history: Its value after the first sweep and after every accepted move from then on.
     """
 
     def __init__(
@@ -168,4 +170,3 @@ def units(spec: Spec) -> list[tuple[str, ...]]:
 def _root(spec: Spec, name: str) -> str:
     parent = spec.groups[name].parent
     return name if parent is None else _root(spec, parent)
-

@@ -53,6 +53,11 @@ def fold(basis: Tensor | None, mix: Tensor) -> Tensor:
     return mix if basis is None else torch.einsum("tb,bcm->tcm", basis, mix)
 
 
+def mix_states(h: Tensor, mix: Tensor) -> Tensor:
+    """A_b h for all b in one product: ``[..., n, C]`` and ``[b, C, M]`` → ``[..., n, b, M]``."""
+    return (h @ mix.transpose(0, 1).flatten(1)).unflatten(-1, (mix.shape[0], mix.shape[2]))
+
+
 class DenseEdges:
     """All pairs of two groups.
 
@@ -65,12 +70,12 @@ class DenseEdges:
         self.weights, self.basis = on_basis(taps, basis)
 
     def forward(self, h: Tensor, mix: Tensor) -> Tensor:
-        mixed = torch.einsum("...ic,bcm->...ibm", h, fold(self.basis, mix))  # small: source × b × M
+        mixed = mix_states(h, fold(self.basis, mix))  # small: [..., source, b, M]
         return self.weights.flatten(-2) @ mixed.flatten(-3, -2)
 
     def backward(self, h: Tensor, mix: Tensor) -> Tensor:
         gathered = self.weights.flatten(-2).mT @ h  # [..., source × b, C]
-        return torch.einsum("...ibc,bcm->...im", gathered.unflatten(-2, self.weights.shape[-2:]), fold(self.basis, mix))
+        return gathered.unflatten(-2, self.weights.shape[-2:]).flatten(-2) @ fold(self.basis, mix).flatten(0, 1)
 
 
 class OwnEdges:
@@ -85,7 +90,7 @@ class OwnEdges:
         self.weights, self.basis = on_basis(taps, basis)
 
     def forward(self, h: Tensor, mix: Tensor) -> Tensor:
-        return torch.einsum("...jb,...jbm->...jm", self.weights, torch.einsum("...jc,bcm->...jbm", h, fold(self.basis, mix)))
+        return (self.weights.unsqueeze(-2) @ mix_states(h, fold(self.basis, mix))).squeeze(-2)
 
     backward = forward
 
@@ -106,11 +111,11 @@ class ListedEdges:
         self.by_source = torch.argsort(index[0], stable=True)
 
     def forward(self, h: Tensor, mix: Tensor) -> Tensor:
-        mixed = torch.einsum("ic,bcm->ibm", h, fold(self.basis, mix))
+        mixed = mix_states(h, fold(self.basis, mix))
         return _SEND(mixed, self.weights, self.index, self.sizes)
 
     def backward(self, h: Tensor, mix: Tensor) -> Tensor:
-        mixed = torch.einsum("jc,bcm->jbm", h, fold(self.basis, mix))
+        mixed = mix_states(h, fold(self.basis, mix))
         order = self.by_source
         return _SEND(mixed, self.weights[order], self.index[:, order].flip(0), self.sizes[::-1])
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
 from ..network import NODE_ROLES
 from .prepare import PreparedStep
@@ -39,7 +40,7 @@ class Update(nn.Module):
         self.out = nn.Linear(2 * hidden, hidden)
 
     def forward(self, h: Tensor, m: Tensor, kind: Tensor, p: Tensor | None = None) -> Tensor:
-        z = self.state(self.norm(h)) + self.message(m) + kind
+        z = linear(self.norm(h), self.state.weight, kind) + self.message(m)
         if p is not None and self.params is not None:
             z = z + self.params(p)
         return h + self.out(self.activation(z))

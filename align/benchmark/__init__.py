@@ -1,0 +1,1 @@
+"""Measurements as scripts: ``python -m align.benchmark --help``."""

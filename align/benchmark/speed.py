@@ -1,0 +1,122 @@
+"""How fast the learned aligner is, and how far from the floor.
+
+The floor is what cannot be left out: all matrix products of all sweeps and the projection of kernel taps, bare, in the
+same dtype and with the same number of threads.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch import nn
+
+from wsgraph import Permutation, WeightGraph, to_graph
+from wsgraph.nn.message import DenseEdges
+from wsgraph.nn.prepare import prepare
+
+from ..alignment import Alignment, project
+from ..deep_align import DeepAlign
+from ..zoo.architectures import cnn, mlp, resnet50, vgg
+from .memory import peak_memory
+
+NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
+    "MLP 784-128-128-128-10": (mlp, (1, 28, 28)),
+    "CNN of the paper": (cnn, (3, 32, 32)),
+    "VGG11": (lambda: vgg(11), (3, 32, 32)),
+    "VGG16": (lambda: vgg(16), (3, 32, 32)),
+    "ResNet-50": (resnet50, (3, 64, 64)),
+    "MLP of 100M": (lambda: mlp(hidden=(6600, 6600, 6600)), (1, 28, 28)),
+}
+
+
+def measure(make: Callable[[], nn.Module], shape: tuple[int, ...], aligner: DeepAlign) -> dict[str, float]:
+    """One row: seconds of every stage (best of three), the floor, and peak bytes above the two networks."""
+    model, example = make().eval(), torch.randn(2, *shape)
+    start = time.perf_counter()
+    spec = to_graph(model, example).spec
+    row = {"trace": time.perf_counter() - start}
+    row["graph"], a = _best(lambda: to_graph(model, example))
+    b = Permutation.random(spec).apply(a)
+    row["weights"] = sum(t.numel() for t in a.tensors.values())
+    with torch.no_grad():
+        row["floor"] = 2 * _best(lambda: _floor(a, aligner))[0]
+        row["encode"], _ = _best(lambda: [aligner.encoder.embed_stack([g.network]) for g in (a, b)])
+        row["score"], scores = _best(lambda: aligner.scores([(a, b)])[0])
+        row["score"] = max(0.0, row["score"] - row["encode"])
+        row["hungarian"], _ = _best(lambda: project([Alignment(a, b, scores)]))
+        del scores
+        with peak_memory() as peak:
+            start = time.perf_counter()
+            alignment = aligner(a, b)
+            row["total"] = time.perf_counter() - start
+    row["peak"] = peak.bytes
+    row["bytes"] = sum(t.numel() * t.element_size() for t in a.tensors.values())
+    row["exact"] = float(alignment.distance < 1e-2)
+    return row
+
+
+def _best(function: Callable, repeats: int = 3):
+    best, out = float("inf"), None
+    for _ in range(repeats):
+        start = time.perf_counter()
+        out = function()
+        best = min(best, time.perf_counter() - start)
+    return best, out
+
+
+def _floor(graph: WeightGraph, aligner: DeepAlign) -> None:
+    """The bare products of one network's encoding."""
+    config = aligner.config.encoder
+    for step in prepare(graph.spec, [graph.network], config.basis, aligner.encoder.dtype):
+        if not isinstance(step.edges, DenseEdges):
+            continue
+        weights = step.edges.weights.flatten(-2)
+        right, left = torch.ones(weights.shape[1], config.messages), torch.ones(weights.shape[0], config.hidden)
+        pinned = graph.spec.groups[step.step.block.source or step.step.block.target].why == "network input"
+        for _ in range(config.sweeps):
+            _ = weights @ right
+            if not pinned:
+                _ = weights.mT @ left
+
+
+def speed(names: list[str] | None = None) -> None:
+    """Print the table of all networks."""
+    aligner = DeepAlign()
+    columns = ("network", "weights", "trace", "graph", "encode", "floor", "encode/floor", "score", "Hungarian", "total")
+    table = Table(title=f"A pair of networks, seconds on {torch.get_num_threads()} thread(s)")
+    for column in (*columns, "peak/weights", "exact"):
+        table.add_column(column, justify="left" if column == "network" else "right", no_wrap=True)
+    console = Console(width=160)
+    for name, (make, shape) in NETWORKS.items():
+        if names and not any(n.lower() in name.lower() for n in names):
+            continue
+        with console.status(name):
+            r = measure(make, shape, aligner)
+        table.add_row(
+            name, f"{r['weights']:,.0f}", f"{r['trace']:.2f}", f"{r['graph']:.4f}", f"{r['encode']:.3f}", f"{r['floor']:.3f}",
+            f"{r['encode'] / r['floor']:.2f}", f"{r['score']:.3f}", f"{r['hungarian']:.3f}", f"{r['total']:.3f}",
+            f"{r['peak'] / r['bytes']:.2f}", "yes" if r["exact"] else "NO",
+        )  # fmt: skip
+    console.print(table)
+
+
+def batches(
+    sizes: tuple[tuple[int, ...], ...] = ((64, 32, 32, 10), (784, 128, 128, 128, 10), (784, 512, 512, 10)),
+) -> None:
+    """Print how much faster a batch of pairs is than one pair after the other."""
+    aligner = DeepAlign()
+    table = Table(title=f"Batches of pairs, {torch.get_num_threads()} thread(s)")
+    for column in ("network", "pairs", "one by one", "together", "ratio"):
+        table.add_column(column, justify="left" if column == "network" else "right")
+    for widths in sizes:
+        count = 64 if widths[0] < 100 else 8
+        pairs = [[to_graph(mlp((widths[0],), widths[1:-1], widths[-1])) for _ in range(count)] for _ in range(2)]
+        alone, _ = _best(lambda pairs=pairs: [aligner(a, b) for a, b in zip(*pairs, strict=True)])
+        together, _ = _best(lambda pairs=pairs: aligner(*pairs))
+        name = "-".join(map(str, widths))
+        table.add_row(name, str(count), f"{alone:.3f}", f"{together:.3f}", f"{alone / together:.2f}")
+    Console().print(table)
