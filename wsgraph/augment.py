@@ -50,6 +50,10 @@ class Mask:
 
     p: float = 0.05
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.p < 1:
+            raise ValueError(f"Mask: p is the share of weights set to zero, expected 0 <= p < 1, got {self.p}")
+
     def __call__(self, graph: WeightGraph, generator: torch.Generator | None = None) -> WeightGraph:
         return _change(graph, lambda t: t * (_rand(t, generator) >= self.p) / (1 - self.p))
 
@@ -63,6 +67,10 @@ class Scale:
 
     low: float = 0.9
     high: float = 1.1
+
+    def __post_init__(self) -> None:
+        if not 0 < self.low <= self.high:
+            raise ValueError(f"Scale: factors are positive, expected 0 < low <= high, got {self.low} and {self.high}")
 
     def __call__(self, graph: WeightGraph, generator: torch.Generator | None = None) -> WeightGraph:
         return graph.replace(

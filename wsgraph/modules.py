@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils import _pytree
 
 
 def tensors_of(module: nn.Module) -> dict[str, Tensor]:
@@ -22,7 +23,7 @@ def with_tensors(module: nn.Module, tensors: Mapping[str, Tensor]) -> nn.Module:
         module: The template; its own tensors are neither copied nor changed.
         tensors: State dict entries to hold. Missing ones are shared with the template.
     """
-    memo: dict[int, Any] = {id(t): t for t in [*module.parameters(), *module.buffers()]}
+    memo = {**held_results(module), **{id(t): t for t in [*module.parameters(), *module.buffers()]}}
     for name, old in tensors_of(module).items():
         if name in tensors:
             new = tensors[name]
@@ -32,13 +33,19 @@ def with_tensors(module: nn.Module, tensors: Mapping[str, Tensor]) -> nn.Module:
     return copy.deepcopy(module, memo)
 
 
+def held_results(module: nn.Module) -> dict[int, Any]:
+    """Results of earlier calls that the module keeps as attributes: they cannot be copied with their gradient."""
+    attributes = _pytree.tree_leaves([list(vars(sub).values()) for sub in module.modules()])
+    return {id(t): t.detach() for t in attributes if isinstance(t, Tensor) and not t.is_leaf}
+
+
 def shared_copy(module: nn.Module) -> nn.Module:
     """A copy in eval mode whose parameters are those of ``module``: hardly any memory, and the module stays as it is.
 
     Buffers are copied, because some modules update theirs whenever they are called.
     """
     buffers = {id(t): t.clone() for t in module.buffers()}
-    memo: dict[int, Any] = {**{id(t): t for t in module.parameters()}, **buffers}
+    memo = {**held_results(module), **{id(t): t for t in module.parameters()}, **buffers}
     return copy.deepcopy(module, memo).eval()
 
 

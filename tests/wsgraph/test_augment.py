@@ -111,3 +111,15 @@ def test_gradients_pass_through():
     out = ALL[3](to_graph(model), seeded())
     sum(t.square().sum() for t in out.tensors.values()).backward()
     assert all(p.grad is not None for p in model.parameters())
+
+
+@pytest.mark.parametrize("p", [-0.1, 1.0])
+def test_a_mask_of_everything_is_refused(p):
+    with pytest.raises(ValueError, match=r"expected 0 <= p < 1, got"):
+        augment.Mask(p)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-1.0, 1.0), (2.0, 1.0)])
+def test_factors_that_are_not_positive_are_refused(low, high):
+    with pytest.raises(ValueError, match=r"expected 0 < low <= high, got"):
+        augment.Scale(low, high)

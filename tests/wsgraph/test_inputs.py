@@ -46,6 +46,16 @@ def test_device_and_dtype_are_the_model_s(dtype):
     assert infer_example_input(mlp(7, 5, 2).to("meta")).is_meta
 
 
+def test_a_model_that_keeps_its_activations():
+    def forward(m, x):
+        m.kept = m.fc(x)
+        return m.kept
+
+    model = Net(forward, fc=nn.Linear(3, 2))
+    model(infer_example_input(model))
+    assert infer_example_input(model).shape == (2, 3)
+
+
 def test_trials_neither_run_nor_change_the_model():
     model = nn.Sequential(nn.BatchNorm2d(3), nn.Conv2d(3, 4, 3), nn.Flatten(), nn.Linear(4 * 900, 2))
     infer_example_input(model)

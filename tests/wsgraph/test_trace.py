@@ -187,6 +187,17 @@ def test_a_model_in_train_mode_is_traced_in_eval_mode():
     assert free_sizes(trace(model, torch.randn(1, 4))) == {"0": 5}
 
 
+def test_a_model_that_keeps_its_activations_can_be_traced_after_a_call():
+    def forward(m, x):
+        m.kept = [torch.relu(m.a(x))]
+        return m.b(m.kept[0])
+
+    model, x = Net(forward, a=nn.Linear(4, 5), b=nn.Linear(5, 2)), torch.randn(3, 4)
+    model(x)
+    assert_function_preserved(model, x)
+    assert model.kept[0].requires_grad
+
+
 # ---------------------------------------------------------------------------------------------------------------- cache
 
 
