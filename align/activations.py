@@ -20,6 +20,7 @@ from wsgraph.modules import tensors_of
 
 _LINEAR = {F.linear, torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.mm, Tensor.mm}
 _CONV = {F.conv1d: 1, F.conv2d: 2, F.conv3d: 3, F.conv_transpose1d: 1, F.conv_transpose2d: 2, F.conv_transpose3d: 3}
+_OPERANDS = ("input", "weight", "other", "mat2")
 
 Capture = Callable[[str, int, Tensor], None]
 """Called with a group's name, the number of the reading weight and the values ``[samples, n]``."""
@@ -35,10 +36,11 @@ class _Tap(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if (func in _LINEAR or func in _CONV) and len(args) > 1:
-            name = self.names.get(id(args[1]))
+        if func in _LINEAR or func in _CONV:
+            data, weight = [*args, *(kwargs[k] for k in _OPERANDS if k in kwargs)][:2]
+            name = self.names.get(id(weight)) or self.names.get(id(weight._base))  # W, or a view as in x @ W.T
             if name is not None:
-                self._read(name, args[0].detach(), _CONV.get(func))
+                self._read(name, data.detach(), _CONV.get(func))
         return func(*args, **kwargs)
 
     def _read(self, name: str, data: Tensor, spatial: int | None) -> None:
@@ -46,7 +48,10 @@ class _Tap(TorchFunctionMode):
         if reads is None:
             return
         axis = self.spec.params[name].axes[reads]
-        values = data.movedim(-1 if spatial is None else -1 - spatial, -1).flatten(0, -2)
+        values = data.movedim(-1 if spatial is None else -1 - spatial, -1)
+        if values.shape[-1] != self.spec.axis_size(axis):  # a part of a weight, or one that is read along another axis
+            return
+        values = values.reshape(-1, values.shape[-1])
         start = 0
         for part in axis.parts:
             sizes = [self.spec.factor_size(f) for f in part]

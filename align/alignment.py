@@ -102,25 +102,31 @@ class Alignment:
     @property
     def distance(self) -> float:
         """‖a − F·b‖ over all parameters (norm statistics aside)."""
-        aligned = self.apply(self.b)
-        total = 0.0
-        for name, x in self.a.tensors.items():
-            if x.is_floating_point() and self.spec.params[name].role not in STATISTICS:
-                total += float((x.detach().double() - aligned.tensors[name].detach().double()).square().sum())
-        return total**0.5
+        aligned = self.apply(self.b).tensors
+        pairs = ((self.a.tensors[k].detach().double(), aligned[k].detach().double()) for k in counted(self.a))
+        return sum(float((x - y).square().sum()) for x, y in pairs) ** 0.5
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write permutation and scores (not the networks) to a safetensors file."""
         tensors = {f"map/{k}": v for k, v in self.maps.items()} | {f"scores/{k}": v for k, v in self.scores.items()}
-        meta = {"kind": KIND, "spec": self.spec.fingerprint, "method": self.method}
+        meta = {
+            "kind": KIND,
+            "spec": self.spec.fingerprint,
+            "reference": self.a.spec.fingerprint,
+            "method": self.method,
+        }
         save_tensors(tensors, path, meta | {"elapsed": repr(self.elapsed), "converged": str(int(self.converged))})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], a: WeightGraph, b: WeightGraph) -> Alignment:
         """Read what :meth:`save` wrote, for the same two networks' architecture."""
         tensors, meta = load_tensors(path, KIND)
-        if meta["spec"] != b.spec.fingerprint:
-            raise ValueError(f"{path} holds an alignment of another architecture (fingerprint {meta['spec']})")
+        for what, graph in (("spec", b), ("reference", a)):
+            if meta[what] != graph.spec.fingerprint:
+                raise ValueError(
+                    f"{path} holds an alignment of another architecture (fingerprint {meta[what]}, expected "
+                    f"{graph.spec.fingerprint}); pass the networks it was made for"
+                )
         found: dict[str, dict[str, Tensor]] = {"map": {}, "scores": {}}
         for key, value in tensors.items():
             kind, _, name = key.partition("/")
@@ -142,6 +148,15 @@ def project(alignments: Sequence[Alignment]) -> None:
     maps = hard_maps_of([(alignment.a.spec, alignment.scores) for alignment in alignments])
     for alignment, found in zip(alignments, maps, strict=True):
         alignment._maps = found
+
+
+def counted(graph: WeightGraph) -> list[str]:
+    """Parameters that count in distances: no norm statistics, and tied ones once."""
+    chosen: dict[int, str] = {}
+    for name, tensor in graph.tensors.items():
+        if tensor.is_floating_point() and graph.spec.params[name].role not in STATISTICS:
+            chosen.setdefault(id(tensor), name)
+    return list(chosen.values())
 
 
 def aligned_graphs(a: Any, b: Any) -> tuple[WeightGraph, WeightGraph]:

@@ -20,6 +20,7 @@ from torch.nn import functional as F  # noqa: N812
 from wsgraph.modules import tensors_of
 
 from .batches import Data, batches
+from .modes import evaluating
 from .progress import progress
 
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -91,12 +92,18 @@ def barrier(
     """
     if data is None:
         raise ValueError("barrier needs data: a pair (inputs, targets) or a loader of such pairs")
+    if points < 2:
+        raise ValueError(f"a line needs its two ends: got points={points}, expected at least 2")
     single = isinstance(a, nn.Module)
-    left, right = ([a], [b]) if single else (list(a), list(b))  # type: ignore[arg-type, list-item]
+    left, right = _networks(a), _networks(b)
+    if len(left) != len(right):
+        raise ValueError(f"{len(left)} networks a but {len(right)} networks b; they are taken pair by pair")
     template = left[0]
     lam = torch.linspace(0, 1, points)
     jobs = [(i, k) for i in range(len(left)) for k in range(points)]
     ends = [(tensors_of(x), tensors_of(y)) for x, y in zip(left, right, strict=True)]
+    for tensors in (t for pair in ends for t in pair):
+        require_same_shapes(ends[0][0], tensors)
     size = sum(t.numel() for t in ends[0][0].values())
     chunk = 1 if reset_batchnorm is not None else max(1, TOGETHER // size)
     losses, hits = torch.zeros(len(jobs)), torch.zeros(len(jobs))
@@ -115,6 +122,18 @@ def barrier(
     return Barrier(lam, losses.view(shape), hits.view(shape) if classes else None)
 
 
+def _networks(networks: nn.Module | Sequence[nn.Module]) -> list[nn.Module]:
+    return [networks] if isinstance(networks, nn.Module) else list(networks)
+
+
+def require_same_shapes(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> None:
+    """Raise unless two networks have the same parameters, naming the first that differs."""
+    for name in dict.fromkeys([*a, *b]):
+        x, y = (tuple(t[name].shape) if name in t else "missing" for t in (a, b))
+        if x != y:
+            raise ValueError(f"the networks have different architectures: '{name}' is {x} in one and {y} in another")
+
+
 def interpolate(a: Mapping[str, Tensor], b: Mapping[str, Tensor], weight: float) -> dict[str, Tensor]:
     """weight · a + (1 − weight) · b; counters are taken from a."""
     return {k: weight * x + (1 - weight) * b[k] if x.is_floating_point() else x for k, x in a.items()}
@@ -130,24 +149,25 @@ def evaluate(
     """
     stacked = {k: torch.stack([n[k].detach() for n in networks]) for k in networks[0]} if len(networks) > 1 else None
     total, hits, count, classes = torch.zeros(len(networks)), torch.zeros(len(networks)), 0, False
-    mode = template.training
-    template.eval()
-    try:
+    with evaluating(template):
         for x, y in batches(data, template):
             if y is None:
                 raise ValueError("data has no targets; pass (inputs, targets) or a loader of such pairs")
             if stacked is None:
-                out = functional_call(template, dict(networks[0]), (x,))[None]
+                out = call(template, networks[0], x)[None]
             else:
-                out = vmap(lambda n, x=x: functional_call(template, n, (x,)), randomness="different")(stacked)
+                out = vmap(lambda n, x=x: call(template, n, x), randomness="different")(stacked)
             total += len(x) * torch.stack([loss(o, y) for o in out]).cpu()
             if out.dim() == 3 and not y.is_floating_point():
                 classes = True
                 hits += (out.argmax(-1) == y).sum(1).cpu()
             count += len(x)
-    finally:
-        template.train(mode)
     return total / count, hits / count if classes else None
+
+
+def call(template: nn.Module, tensors: Mapping[str, Tensor], x: Tensor) -> Tensor:
+    """Outputs of ``template`` with other tensors; all names of tied ones are among them."""
+    return functional_call(template, dict(tensors), (x,), tie_weights=False)
 
 
 def _reset(template: nn.Module, network: dict[str, Tensor], data: Data) -> dict[str, Tensor]:

@@ -22,10 +22,18 @@ Data = Any
 
 def batches(data: Data, model: nn.Module) -> Iterator[tuple[Tensor, Tensor | None]]:
     """(inputs, targets or None) batch by batch, on the model's device and in its dtype."""
-    like = next(t for t in tensors_of(model).values() if t.is_floating_point())
+    count = 0
     for x, y in _split(data):
-        x = x.to(like.device, like.dtype) if x.is_floating_point() else x.to(like.device)
-        yield x, None if y is None else y.to(like.device)
+        count += len(x)
+        yield for_model(x, model), None if y is None else y.to(_like(model).device)
+    if count == 0:
+        raise ValueError("data is empty; an iterator is used up after one pass: pass tensors, a list or a loader")
+
+
+def for_model(x: Tensor, model: nn.Module) -> Tensor:
+    """Inputs on the model's device and, unless they are integers, in its dtype."""
+    like = _like(model)
+    return x.to(like.device, like.dtype) if x.is_floating_point() else x.to(like.device)
 
 
 def input_batches(
@@ -38,22 +46,45 @@ def input_batches(
     if data != NOISE:
         raise ValueError(f"data is {data!r}, expected tensors, a loader or {NOISE!r}")
     example = infer_example_input(model) if example_input is None else example_input
+    if not example.is_floating_point():
+        raise ValueError(f"the network reads {example.dtype} inputs, which noise cannot stand for; pass data=inputs")
     for start in range(0, NOISE_SAMPLES, BATCH):
         n = min(BATCH, NOISE_SAMPLES - start)
-        noise = torch.randn(n, *example.shape[1:], generator=generator)
-        yield noise.to(example.device, example.dtype)
+        yield for_model(torch.randn(n, *example.shape[1:], generator=generator), model)
+
+
+def is_pair(data: Data) -> bool:
+    """Whether ``data`` is (inputs, targets), two tensors, rather than a list of batches."""
+    return isinstance(data, (tuple, list)) and len(data) == 2 and all(isinstance(t, Tensor) for t in data)
+
+
+def _like(model: nn.Module) -> Tensor:
+    return next(t for t in tensors_of(model).values() if t.is_floating_point())
 
 
 def _split(data: Data) -> Iterator[tuple[Tensor, Tensor | None]]:
     if isinstance(data, Tensor):
-        yield from ((x, None) for x in data.split(BATCH))
-    elif isinstance(data, (tuple, list)) and len(data) == 2 and all(isinstance(t, Tensor) for t in data):
+        yield from ((x, None) for x in _equal_chunks(data))
+    elif is_pair(data):
         x, y = data
         if len(x) != len(y):
             raise ValueError(f"{len(x)} inputs but {len(y)} targets")
-        yield from zip(x.split(BATCH), y.split(BATCH), strict=True)
+        yield from zip(_equal_chunks(x), _equal_chunks(y), strict=True)
     elif isinstance(data, Iterable):
-        for item in data:
-            yield (item, None) if isinstance(item, Tensor) else (item[0], item[1])
+        yield from map(_item, data)
     else:
         raise TypeError(f"data is a {type(data).__name__}, expected a tensor, a pair (inputs, targets) or a loader")
+
+
+def _equal_chunks(x: Tensor) -> tuple[Tensor, ...]:
+    """Batches of (nearly) one size, so that none counts more than another and none is a single sample."""
+    return x.tensor_split(max(1, -(-len(x) // BATCH)))
+
+
+def _item(item: Any) -> tuple[Tensor, Tensor | None]:
+    """One batch of a loader: inputs, (inputs,) or (inputs, targets)."""
+    if isinstance(item, Tensor):
+        return item, None
+    if isinstance(item, (tuple, list)) and 1 <= len(item) <= 2 and all(isinstance(t, Tensor) for t in item):
+        return item[0], item[1] if len(item) == 2 else None
+    raise TypeError(f"the loader yields a {type(item).__name__}, expected inputs or pairs (inputs, targets) of tensors")

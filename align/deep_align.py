@@ -14,7 +14,8 @@ import torch
 from huggingface_hub import PyTorchModelHubMixin
 from torch import Tensor, nn
 
-from wsgraph import Encoder, EncoderConfig, WeightGraph
+from wsgraph import Encoder, EncoderConfig, Spec, WeightGraph
+from wsgraph.network import Network
 from wsgraph.nn.encoder import together
 
 from .alignment import Alignment, aligned_graphs, project
@@ -109,7 +110,11 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph"):
         if len(pairs) == 1:
             a, b = (self.encoder.embed_stack([g.network]) for g in pairs[0])
             return {g.name: self.s.square() * _cosine(a[g.name], b[g.name])[None] for g in spec.free}
-        both = self.encoder.embed_stack([a.network for a, _ in pairs] + [b.network for _, b in pairs])
+        return self.stacked_scores(spec, [a.network for a, _ in pairs], [b.network for _, b in pairs])
+
+    def stacked_scores(self, spec: Spec, a: Sequence[Network], b: Sequence[Network]) -> dict[str, Tensor]:
+        """Scores of two or more pairs of one architecture, encoded in one go: group name → ``[K, n, n]``."""
+        both = self.encoder.embed_stack([*a, *b])
         return {g.name: self.s.square() * _cosine(*both[g.name].chunk(2)) for g in spec.free}
 
 

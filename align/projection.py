@@ -56,7 +56,9 @@ def soft_maps(
             gain = (inner[name] * blocks).sum(dim=(-2, -1))
             own[parent] = own[parent] + gain if parent in own else gain
     for name, s in own.items():
-        if name not in inner:
+        if spec.groups[name].pinned:
+            maps[name] = torch.eye(s.shape[-1], device=s.device, dtype=s.dtype)
+        elif name not in inner:
             maps[name] = sinkhorn(s, temperature, iterations)
     for name, q in inner.items():
         whole = maps[spec.groups[name].parent][..., None, None] * q  # type: ignore[index]
@@ -93,12 +95,19 @@ def hard_maps_of(pairs: Sequence[tuple[Spec, Mapping[str, Tensor]]]) -> list[dic
 def _solve(spec: Spec, scores: Mapping[str, np.ndarray]) -> dict[str, Tensor]:
     nested = {name: parent for name in scores if (parent := spec.groups[name].parent) is not None}
     own = dict(scores)
+    blocks = {}
     for name, parent in nested.items():
-        gain = _block_gains(scores[name], spec.groups[parent].size)
+        n = spec.groups[parent].size
+        blocks[name] = _block_views(scores[name], scores[parent].shape if parent in scores else (n, n))
+        gain = _block_gains(blocks[name])
         own[parent] = own[parent] + gain if parent in own else gain
-    maps = {name: assign(s) for name, s in own.items() if name not in nested}
+    maps = {
+        name: np.arange(len(s)) if spec.groups[name].pinned else assign(s)
+        for name, s in own.items()
+        if name not in nested
+    }
     for name, parent in nested.items():
-        maps[name] = _assign_nested(scores[name], maps[parent])
+        maps[name] = _assign_nested(blocks[name], maps[parent])
     return {name: torch.from_numpy(maps[name]) for name in scores}
 
 
@@ -115,21 +124,26 @@ def _blocks(scores: Tensor, runs: int) -> Tensor:
     return scores.unflatten(-1, (runs, -1)).unflatten(-3, (runs, -1)).transpose(-3, -2)
 
 
-def _block_gains(scores: np.ndarray, runs: int) -> np.ndarray:
+def _block_views(scores: np.ndarray, runs: tuple[int, ...]) -> np.ndarray:
+    """``[n_a, n_b]`` → ``[runs_a, runs_b, d_a, d_b]``."""
+    rows, columns = runs
+    return scores.reshape(rows, scores.shape[0] // rows, columns, -1).swapaxes(1, 2)
+
+
+def _block_gains(blocks: np.ndarray) -> np.ndarray:
     """Best total score of matching block h of a with block k of b, for all h and k."""
-    blocks = scores.reshape(runs, scores.shape[0] // runs, runs, scores.shape[1] // runs)
-    gains = np.empty((runs, runs))
-    for h in range(runs):
-        for k in range(runs):
-            inside = blocks[h, :, k, :]
-            gains[h, k] = inside[np.arange(len(inside)), assign(inside)].sum()
+    gains = np.empty(blocks.shape[:2])
+    for h, k in np.ndindex(gains.shape):
+        gains[h, k] = blocks[h, k][linear_sum_assignment(blocks[h, k], maximize=True)].sum()
     return gains
 
 
-def _assign_nested(scores: np.ndarray, parent: np.ndarray) -> np.ndarray:
-    runs = len(parent)
-    d = scores.shape[0] // runs
-    index = np.empty(scores.shape[0], dtype=np.int64)
+def _assign_nested(blocks: np.ndarray, parent: np.ndarray) -> np.ndarray:
+    """Inside every pair of matched blocks; −1 in blocks that stay alone."""
+    rows, width = blocks.shape[2:]
+    index = np.full((len(parent), rows), -1, dtype=np.int64)
     for h, k in enumerate(parent):
-        index[h * d : (h + 1) * d] = k * d + assign(scores[h * d : (h + 1) * d, k * d : (k + 1) * d])
-    return index
+        if k >= 0:
+            inside = assign(blocks[h, k])
+            index[h] = np.where(inside >= 0, k * width + inside, -1)
+    return index.flatten()

@@ -7,7 +7,8 @@ endpoints have on average, and folds that into the weights.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -16,28 +17,21 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from wsgraph.modules import tensors_of, with_tensors
 
 from .batches import Data, batches
+from .modes import evaluating
 
-_LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
+Layer = nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d
 
 
 @torch.no_grad()
 def reset_batchnorm(template: nn.Module, tensors: Mapping[str, Tensor] | None, data: Data) -> nn.Module:
     """A copy of ``template`` holding ``tensors`` whose BatchNorm statistics are averages over ``data``."""
-    held = tensors_of(template) if tensors is None else tensors
-    model = with_tensors(template, {k: t.detach().clone() for k, t in held.items()}).eval()
+    model = _copy(template, tensors)
     norms = [m for m in model.modules() if isinstance(m, _BatchNorm) and m.track_running_stats]
-    momenta = [m.momentum for m in norms]
     for m in norms:
         m.reset_running_stats()
-        m.momentum = None  # a plain average over all batches
-        m.train()
     if norms:
-        for x, _ in batches(data, model):
-            model(x)
-    for m, momentum in zip(norms, momenta, strict=True):
-        m.momentum = momentum
-        m.eval()
-    return model.train(template.training)
+        _measure(model, norms, data)
+    return model
 
 
 @torch.no_grad()
@@ -52,85 +46,112 @@ def repair(merged: nn.Module, endpoints: Sequence[nn.Module], data: Data) -> nn.
     Returns:
         A copy, corrections folded into weights and biases, BatchNorm statistics measured anew.
     """
-    names = [name for name, m in merged.named_modules() if isinstance(m, _LAYERS) and m.bias is not None][:-1]
-    if not names:
-        return reset_batchnorm(merged, None, data)
-    goals = [_output_moments(e, names, data) for e in endpoints]
-    model = with_tensors(merged, {k: t.detach().clone() for k, t in tensors_of(merged).items()}).eval()
-    layers = dict(model.named_modules())
-    handles, norms = [], {}
-    for name in names:
+    model = _copy(merged, None)
+    goals = [_output_moments(e, data) for e in endpoints]
+    layers = _layers(model)
+    hidden = [name for name in list(goals[0])[:-1] if layers[name].bias is not None]  # in order of execution
+    norms: dict[str, nn.BatchNorm1d] = {}
+    for name in hidden:
         mean, std = (torch.stack([g[name][k] for g in goals]).mean(0) for k in (0, 1))
         norms[name] = _norm_to(mean, std)
-        handles.append(layers[name].register_forward_hook(lambda _m, _i, out, n=norms[name]: _along_channels(n, out)))
-    for m in model.modules():
-        if isinstance(m, _BatchNorm) and m.track_running_stats:
-            m.reset_running_stats()
-            m.momentum = None
-            m.train()
-    for x, _ in batches(data, model):
-        model(x)
-    for handle in handles:
-        handle.remove()
+    inner = [m for m in model.modules() if isinstance(m, _BatchNorm) and m.track_running_stats]
+    with _normalised({layers[name]: norm for name, norm in norms.items()}):
+        _measure(model, [*inner, *norms.values()], data)
     for name, norm in norms.items():
         _fold(layers[name], norm)
-    return reset_batchnorm(model, None, data).train(merged.training)
+    return reset_batchnorm(model, None, data)
+
+
+def _copy(model: nn.Module, tensors: Mapping[str, Tensor] | None) -> nn.Module:
+    held = tensors_of(model) if tensors is None else tensors
+    done: dict[int, Tensor] = {}  # tied entries stay one tensor
+    return with_tensors(model, {k: done.setdefault(id(t), t.detach().clone()) for k, t in held.items()})
+
+
+def _measure(model: nn.Module, norms: Sequence[_BatchNorm], data: Data) -> None:
+    """Run ``data`` through; the statistics of ``norms`` become averages over all samples."""
+    momenta, seen = [m.momentum for m in norms], 0
+    with evaluating(model):
+        for m in norms:
+            m.train()
+        for x, _ in batches(data, model):
+            seen += len(x)
+            for m in norms:
+                m.momentum = len(x) / seen  # a plain average: every sample counts alike
+            model(x)
+    for m, momentum in zip(norms, momenta, strict=True):
+        m.momentum = momentum
+
+
+def _layers(model: nn.Module) -> dict[str, Layer]:
+    return {name: m for name, m in model.named_modules() if isinstance(m, Layer)}
 
 
 def _norm_to(mean: Tensor, std: Tensor) -> nn.BatchNorm1d:
     """A norm that measures, and sets mean and standard deviation to the given ones."""
-    norm = nn.BatchNorm1d(len(mean), momentum=None, eps=1e-8, device=mean.device, dtype=mean.dtype).train()
+    norm = nn.BatchNorm1d(len(mean), eps=1e-8, device=mean.device, dtype=mean.dtype)
     norm.weight.copy_(std)
     norm.bias.copy_(mean)
     return norm
 
 
-def _along_channels(norm: nn.Module, out: Tensor) -> Tensor:
-    channel = _channel_dim(norm, out)
-    moved = out.movedim(channel, -1)
-    return norm(moved.reshape(-1, moved.shape[-1])).view(moved.shape).movedim(-1, channel)
+@contextmanager
+def _normalised(norms: Mapping[Layer, nn.BatchNorm1d]) -> Iterator[None]:
+    """Inside, the outputs of each layer pass through its norm."""
 
+    def hook(layer: nn.Module, _inputs: object, out: Tensor) -> Tensor:
+        rows = _rows(layer, out)  # type: ignore[arg-type]
+        return norms[layer](rows.flatten(0, -2)).view(rows.shape).movedim(-1, _channel(layer))  # type: ignore[arg-type, index]
 
-def _channel_dim(norm: nn.Module, out: Tensor) -> int:
-    size = norm.num_features  # type: ignore[union-attr]
-    return 1 if out.dim() > 2 and out.shape[1] == size else out.dim() - 1
-
-
-def _fold(layer: nn.Module, norm: nn.BatchNorm1d) -> None:
-    assert norm.running_var is not None
-    assert norm.running_mean is not None
-    factor = norm.weight / (norm.running_var + norm.eps).sqrt()
-    layer.weight.mul_(factor.view(-1, *(1,) * (layer.weight.dim() - 1)))  # type: ignore[union-attr, operator, arg-type]
-    layer.bias.copy_((layer.bias - norm.running_mean) * factor + norm.bias)  # type: ignore[union-attr, operator]
-
-
-def _output_moments(model: nn.Module, names: Sequence[str], data: Data) -> dict[str, tuple[Tensor, Tensor]]:
-    """Layer name → mean and standard deviation of every output channel."""
-    sums: dict[str, list[Tensor]] = {}
-
-    def hook(name: str, size: int):
-        def look(_module: nn.Module, _inputs: object, out: Tensor) -> None:
-            channel = 1 if out.dim() > 2 and out.shape[1] == size else out.dim() - 1
-            values = out.movedim(channel, -1).flatten(0, -2).double()
-            new = [values.sum(0), values.square().sum(0), torch.tensor(float(len(values)))]
-            sums[name] = [s + n for s, n in zip(sums[name], new, strict=True)] if name in sums else new
-
-        return look
-
-    modules = dict(model.named_modules())
-    handles = [modules[n].register_forward_hook(hook(n, modules[n].weight.shape[0])) for n in names]  # type: ignore[union-attr, arg-type]
-    mode = model.training
-    model.eval()
+    handles = [layer.register_forward_hook(hook) for layer in norms]
     try:
-        for x, _ in batches(data, model):
-            model(x)
+        yield
     finally:
         for handle in handles:
             handle.remove()
-        model.train(mode)
-    like = next(t for t in tensors_of(model).values() if t.is_floating_point())
+
+
+def _rows(layer: Layer, out: Tensor) -> Tensor:
+    """Outputs with the channels last."""
+    return out.movedim(_channel(layer), -1)
+
+
+def _channel(layer: Layer) -> int:
+    """The dimension of a layer's outputs that holds its channels, from the end."""
+    return 1 - layer.weight.dim()  # in front of the spatial ones: a Linear weight has 2 dimensions, Conv2d's has 4
+
+
+def _fold(layer: Layer, norm: nn.BatchNorm1d) -> None:
+    assert norm.running_var is not None
+    assert norm.running_mean is not None
+    assert layer.bias is not None
+    factor = norm.weight / (norm.running_var + norm.eps).sqrt()
+    layer.weight.mul_(factor.view(-1, *(1,) * (layer.weight.dim() - 1)))
+    layer.bias.copy_((layer.bias - norm.running_mean) * factor + norm.bias)
+
+
+def _output_moments(model: nn.Module, data: Data) -> dict[str, tuple[Tensor, Tensor]]:
+    """Layer name → mean and standard deviation of every output channel, in order of execution."""
+    layers = _layers(model)
+    names = {layer: name for name, layer in layers.items()}
+    sums: dict[str, list[Tensor]] = {}
+
+    def look(layer: nn.Module, _inputs: object, out: Tensor) -> None:
+        values = _rows(layer, out).flatten(0, -2).double()  # type: ignore[arg-type]
+        new = [values.sum(0), values.square().sum(0), torch.full((), len(values), device=out.device)]
+        name = names[layer]  # type: ignore[index]
+        sums[name] = [s + n for s, n in zip(sums[name], new, strict=True)] if name in sums else new
+
+    handles = [layer.register_forward_hook(look) for layer in names]
+    try:
+        with evaluating(model):
+            for x, _ in batches(data, model):
+                model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
     out = {}
     for name, (first, second, count) in sums.items():
-        mean = first / count
+        mean, like = first / count, layers[name].weight
         out[name] = mean.to(like), (second / count - mean.square()).clamp_min(0).sqrt().to(like)
     return out

@@ -15,11 +15,27 @@ from wsgraph import WeightGraph
 from wsgraph.rescale import rescale
 from wsgraph.spec import Scaling
 
+ROUNDS = 100
+TOLERANCE = 1e-9
+
 
 def match_scale(a: WeightGraph, b: WeightGraph) -> WeightGraph:
-    """b (already permuted to match a) with its neurons rescaled to a's; the same function."""
+    """b (already permuted to match a) with its neurons rescaled to a's; the same function.
+
+    A layer's readers are the next one's writers, so the formula is applied until nothing changes any more.
+    """
     a.spec.require_same(b.spec)
-    factors = [_ratio(a, s).div(_ratio(b, s)).sqrt() for s in a.spec.scalings]
+    scalings = a.spec.scalings
+    goals = [_ratio(a, s) for s in scalings]
+    factors = [torch.ones_like(goal) for goal in goals]
+    wide = {k: t.detach().double() if t.is_floating_point() else t for k, t in b.tensors.items()}
+    now = b
+    for _ in range(ROUNDS):
+        steps = [goal.div(_ratio(now, s)).sqrt() for goal, s in zip(goals, scalings, strict=True)]
+        factors = [f * step for f, step in zip(factors, steps, strict=True)]
+        now = b.replace(rescale(wide, b.spec, factors))
+        if all(bool((step.log().abs() < TOLERANCE).all()) for step in steps):
+            break
     return b.replace(rescale(b.tensors, b.spec, factors))
 
 

@@ -1,4 +1,4 @@
-"""``python -m align.benchmark speed``"""
+"""``python -m align.benchmark speed`` and its kind."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 
 import torch
 
-from . import speed
+from . import encoder, speed
 
 
 def main() -> None:
@@ -14,9 +14,17 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     fast = commands.add_parser("speed", help="seconds, memory and distance from the floor of the learned aligner")
     fast.add_argument("networks", nargs="*", help="only those whose name contains one of these words")
-    fast.add_argument("--threads", type=int, default=1, help="threads of torch (more than free cores is slower)")
+    sizes = commands.add_parser("encoder", help="short trainings on digits that choose the encoder's sizes")
+    sizes.add_argument("variants", nargs="*", help=f"only these, of {list(encoder.VARIANTS)}")
+    sizes.add_argument("--steps", type=int, default=300, help="training steps of each variant")
+    sizes.add_argument("--seeds", type=int, default=2, help="trainings of each variant")
+    for command in (fast, sizes):
+        command.add_argument("--threads", type=int, default=1, help="threads of torch (more than free cores is slower)")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
+    if args.command == "encoder":
+        encoder.compare(args.variants, args.steps, args.seeds)
+        return
     speed.speed(args.networks)
     if not args.networks:
         speed.batches()

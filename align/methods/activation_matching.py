@@ -6,16 +6,19 @@ r"""Activation Matching: neurons that fire alike on the same inputs belong toget
 from __future__ import annotations
 
 import time
+import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 
-from wsgraph import Spec, WeightGraph, to_graph, trace
+from wsgraph import Spec, to_graph
 
 from ..activations import captured
 from ..alignment import Alignment
 from ..batches import Data, input_batches
+from ..modes import evaluating
 from ..progress import progress
 
 SIMILARITIES = ("correlation", "covariance", "inner")
@@ -46,28 +49,35 @@ def activation_matching(
     if similarity not in SIMILARITIES:
         raise ValueError(f"similarity '{similarity}' is not one of {SIMILARITIES}")
     start = time.perf_counter()
-    spec = spec or trace(a, example_input)
-    graphs: list[WeightGraph] = [to_graph(m, spec=spec) for m in (a, b)]
+    left_graph, right_graph = (to_graph(m, example_input, spec=spec) for m in (a, b))
+    spec = left_graph.spec
+    spec.require_same(right_graph.spec)
     moments: dict[tuple[str, int], Moments] = {}
-    training = a.training, b.training
-    a.eval(), b.eval()
-    try:
-        with progress("activation matching", None) as step:
-            for x in input_batches(data, a, example_input, generator):
-                left, right = _values(a, spec, x), _values(b, spec, x)
-                for key in left:
-                    moments.setdefault(key, Moments()).add(left[key], right[key])
-                step()
-    finally:
-        a.train(training[0]), b.train(training[1])
+    with evaluating(a, b), progress("activation matching", None) as step:
+        for x in input_batches(data, a, example_input, generator):
+            left, right = _values(a, spec, x), _values(b, spec, x)
+            for key in left:
+                moments.setdefault(key, Moments()).add(left[key], right[key])
+            step()
+    scores = _scores(spec, moments, similarity)
+    return Alignment(left_graph, right_graph, scores, None, "activation_matching", time.perf_counter() - start)
+
+
+def _scores(spec: Spec, moments: Mapping[tuple[str, int], Moments], similarity: str) -> dict[str, Tensor]:
+    """Similarities summed over all weights that read a group."""
     scores: dict[str, Tensor] = {}
-    for (group, _), moment in moments.items():
+    for (name, _), moment in moments.items():
         s = moment.similarity(similarity)
-        scores[group] = scores[group] + s if group in scores else s
-    for group in spec.free:  # read by no weight: any match is as good as another
-        scores.setdefault(group.name, torch.eye(group.size, dtype=torch.float64))
-    ordered = {g.name: scores[g.name] for g in spec.free}
-    return Alignment(*graphs, ordered, method="activation_matching", elapsed=time.perf_counter() - start)
+        scores[name] = scores[name] + s if name in scores else s
+    unseen = [g.name for g in spec.free if g.name not in scores]
+    if unseen:
+        warnings.warn(
+            f"no linear or convolution reads groups {unseen} where their values could be seen; they stay as they are. "
+            "Start another method from here, as in 'activation_matching+weight_matching'",
+            stacklevel=4,
+        )
+    eyes = {name: torch.eye(spec.groups[name].size, dtype=torch.float64) for name in unseen}
+    return {g.name: (scores | eyes)[g.name] for g in spec.free}
 
 
 def _values(model: nn.Module, spec: Spec, x: Tensor) -> dict[tuple[str, int], Tensor]:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 
 from wsgraph import Permutation, Spec
 from wsgraph.modules import tensors_of
 
-from ..barrier import evaluate, interpolate
-from ..batches import Data, batches
+from ..barrier import call, evaluate, interpolate
+from ..batches import Data, batches, for_model, is_pair
+from ..modes import evaluating
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -61,7 +61,8 @@ class LineLoss:
 
     def __call__(self, tensors: Mapping[str, Tensor], weight: float, batch: tuple[Tensor, Tensor]) -> Tensor:
         x, y = batch
-        return self.loss(functional_call(self.a, self.between(tensors, weight), (x,)), y)
+        with evaluating(self.a):
+            return self.loss(call(self.a, self.between(tensors, weight), x), y)
 
     def hard(self, permutation: Permutation) -> float:
         """Loss half way to the hard permutation of b, on held data."""
@@ -71,10 +72,9 @@ class LineLoss:
 
     def stream(self, size: int, generator: torch.Generator | None) -> Iterator[tuple[Tensor, Tensor]]:
         """Random batches for ever (the loader's own, again and again, if ``data`` is one)."""
-        if isinstance(self.data, (tuple, list)):
-            x, y = self.data
-            like = next(t for t in self.left.values() if t.is_floating_point())
-            x, y = x.to(like.device, like.dtype), y.to(like.device)
+        if is_pair(self.data):
+            x = for_model(self.data[0], self.a)
+            y = self.data[1].to(x.device)
             while True:
                 chosen = torch.randint(len(x), (min(size, len(x)),), generator=generator).to(x.device)
                 yield x[chosen], y[chosen]

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from wsgraph import Permutation, Spec, WeightGraph
 
-from ..alignment import STATISTICS, Alignment
+from ..alignment import Alignment, counted
 from ..progress import progress
 from ..projection import hard_maps
 
@@ -77,7 +77,8 @@ class Ascent:
     ) -> None:
         self.spec: Spec = a.spec
         self.generator = generator
-        self.blocks = [x for x in self.spec.blocks if self.spec.params[x.param].role not in STATISTICS]
+        kept = set(counted(a))
+        self.blocks = [x for x in self.spec.blocks if x.param in kept]
         self.units = units(self.spec)
         names = {x.param for x in self.blocks}
         dtype = torch.promote_types(a.network.like.dtype, torch.float32)
@@ -132,18 +133,15 @@ class Ascent:
         return True
 
     def _scores(self, unit: Sequence[str]) -> dict[str, Tensor]:
-        """∂⟨a, P b⟩/∂P of the unit's groups, from weights whose other end is matched."""
-        known = self.matched | set(unit)
+        """∂⟨a, P b⟩/∂P of the unit's groups, from weights whose other end is pinned or matched."""
         device = next(iter(self.a.values())).device
         scores = {g: torch.zeros((self.spec.groups[g].size,) * 2, device=device, dtype=torch.float64) for g in unit}
         for block in self.blocks:
-            ends = {block.target, block.source or block.target}
-            if ends & set(unit) and ends <= known:
-                x, y = block.view(self.a[block.param]), block.view(self.now[block.param])
-                if block.target in unit:
-                    scores[block.target] += x.flatten(1) @ y.flatten(1).T
-                if block.source in unit:
-                    scores[block.source] += x.transpose(0, 1).flatten(1) @ y.transpose(0, 1).flatten(1).T
+            x, y = block.view(self.a[block.param]), block.view(self.now[block.param])
+            if block.target in unit and (block.source is None or block.source in self.matched):
+                scores[block.target] += x.flatten(1) @ y.flatten(1).T
+            if block.source is not None and block.source in unit and block.target in self.matched:
+                scores[block.source] += x.transpose(0, 1).flatten(1) @ y.transpose(0, 1).flatten(1).T
         return scores
 
     def _neighbours(self, k: int) -> set[int]:
