@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import time
 from pathlib import Path
+from typing import Any
 
 import torch
 from rich.console import Console
@@ -22,7 +23,7 @@ from .merge import merge
 from .plots import plot_lines
 from .progress import progress
 
-METHODS: dict[str, dict[str, object]] = {
+METHODS: dict[str, dict[str, Any]] = {
     "identity": {},
     "weight_matching": {},
     "activation_matching": {},

@@ -35,7 +35,7 @@ class _Sinkhorn(torch.autograd.Function):
         return soft.to(logits.dtype)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         (p,) = ctx.saved_tensors
         n = p.shape[-1]
         m = p * grad.double()

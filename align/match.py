@@ -40,7 +40,7 @@ class _Call:
         for network in (self.a, self.b):
             if not isinstance(network, nn.Module):
                 raise TypeError(f"{method} runs the networks: pass modules, got {type(network).__name__}")
-        return self.a, self.b  # type: ignore[return-value]
+        return self.a, self.b
 
     def require_data(self, method: str, hint: str) -> Data:
         if self.data is None:

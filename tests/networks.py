@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from wsgraph.testing import Residual
+
 
 class Net(nn.Module):
     """A module from named parts and a function ``(self, *inputs) -> outputs``."""
@@ -76,3 +78,13 @@ def randomised(model: nn.Module, seed: int) -> nn.Module:
     for parameter in model.parameters():
         parameter.data = torch.randn(parameter.shape, generator=generator).to(parameter)
     return model
+
+
+def resnet20(width: int, norm: bool = True) -> nn.Module:
+    """Three stages of three residual blocks, with trained-looking norms, for 3-channel images."""
+    layers: list[nn.Module] = [nn.Conv2d(3, width, 3, padding=1), nn.BatchNorm2d(width), nn.ReLU()]
+    channels = width
+    for out in (width, width, width, 2 * width, 2 * width, 2 * width, 4 * width, 4 * width, 4 * width):
+        layers.append(Residual(channels, out, norm))
+        channels = out
+    return trained(nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 10))).eval()

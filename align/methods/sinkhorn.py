@@ -16,9 +16,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from wsgraph import Permutation, WeightGraph, to_graph, trace
+from wsgraph import Permutation, WeightGraph, to_graph
 
-from ..alignment import STATISTICS, Alignment
+from ..alignment import Alignment, counted
 from ..batches import Data
 from ..implicit import implicit_maps
 from ..progress import progress
@@ -71,12 +71,15 @@ def sinkhorn_rebasin(
     if gradient not in ("unrolled", "implicit"):
         raise ValueError(f"gradient '{gradient}' is not one of ('unrolled', 'implicit')")
     start = time.perf_counter()
-    graphs = [g if isinstance(g, WeightGraph) else to_graph(g, spec=trace(g, example_input)) for g in (a, b)]
-    graphs[0].spec.require_same(graphs[1].spec)
-    objective = _objective(a, b, graphs, cost, data, loss, batch_size, generator)
-    spec, logits = graphs[0].spec, _initial(graphs[0], init, generator)
+    left, right = (g if isinstance(g, WeightGraph) else to_graph(g, example_input) for g in (a, b))
+    spec = left.spec
+    spec.require_same(right.spec)
+    objective = _objective(a, b, (left, right), cost, data, loss, batch_size, generator)
+    if not spec.free:
+        return Alignment(left, right, maps={}, method=f"sinkhorn_{cost}", elapsed=time.perf_counter() - start)
+    logits = _initial(left, init, generator)
     optimiser = torch.optim.Adam(list(logits.values()), lr=lr)
-    best, first = Best(), None
+    best = Best()
     maps = implicit_maps if gradient == "implicit" else soft_maps
 
     def look() -> float:
@@ -98,7 +101,7 @@ def sinkhorn_rebasin(
             if k % check_every == 0 or k == iterations:
                 look()
             step(note=f"hard loss {best.loss:.4f}")
-    converged = best.loss < first or init is not None or iterations == 0
+    converged = best.loss < first or best.loss == 0 or init is not None or iterations == 0
     if not converged:
         warnings.warn(
             f"{iterations} Sinkhorn iterations found nothing better than their start; raise iterations or lr",
@@ -107,7 +110,7 @@ def sinkhorn_rebasin(
     assert best.permutation is not None
     elapsed = time.perf_counter() - start
     final = {name: z.detach() for name, z in logits.items()}
-    return Alignment(*graphs, final, best.permutation.maps, f"sinkhorn_{cost}", elapsed, converged)
+    return Alignment(left, right, final, best.permutation.maps, f"sinkhorn_{cost}", elapsed, converged)
 
 
 def _initial(graph: WeightGraph, init: Alignment | None, generator: torch.Generator | None) -> dict[str, Tensor]:
@@ -143,8 +146,7 @@ class _Distance:
     """‖a − P b‖² relative to ‖a‖², norm statistics aside."""
 
     def __init__(self, a: WeightGraph, b: WeightGraph) -> None:
-        kept = [k for k, t in a.tensors.items() if t.is_floating_point() and a.spec.params[k].role not in STATISTICS]
-        self.a = {k: a.tensors[k].detach() for k in kept}
+        self.a = {k: a.tensors[k].detach() for k in counted(a)}
         self.b = {k: t.detach() for k, t in b.tensors.items()}
         self.scale = sum(t.square().sum() for t in self.a.values())
 
@@ -161,7 +163,7 @@ class _Distance:
 def _objective(
     a: nn.Module | WeightGraph,
     b: nn.Module | WeightGraph,
-    graphs: list[WeightGraph],
+    graphs: tuple[WeightGraph, WeightGraph],
     cost: str,
     data: Data,
     loss: Loss,

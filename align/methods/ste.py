@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from wsgraph import Permutation, to_graph, trace
+from wsgraph import Permutation, to_graph
 
 from ..alignment import Alignment
 from ..batches import Data
@@ -51,16 +51,23 @@ def straight_through(
         example_input: Needed where the input's shape cannot be inferred.
         generator: Randomness of batches and orders.
     """
+    if iterations < 1:
+        raise ValueError(f"straight-through estimation needs at least one step, got iterations={iterations}")
     start = time.perf_counter()
-    spec = trace(a, example_input)
-    left, right = to_graph(a, spec=spec), to_graph(b, spec=spec)
+    left, right = to_graph(a, example_input), to_graph(b, example_input)
+    spec = left.spec
+    spec.require_same(right.spec)
     line = LineLoss(a, b, spec, loss, data)
+    if not spec.free:
+        return Alignment(left, right, maps={}, method="ste", elapsed=time.perf_counter() - start)
     anchor = line.left if init is None else line.between(init.permutation.apply(line.right), 0.5)
     free = {k: t.clone().requires_grad_(t.is_floating_point()) for k, t in anchor.items()}
     trained = [t for t in free.values() if t.requires_grad]
     optimiser = torch.optim.Adam(trained, lr=lr)
     permutation = init.permutation if init is not None else None
     best, first = Best(), None
+    if init is not None:
+        best.offer(init.permutation, line.hard(init.permutation))
     stream = line.stream(batch_size, generator)
     with progress("straight-through", iterations) as step:
         for _ in range(iterations):
@@ -76,7 +83,7 @@ def straight_through(
             line(through, 0.5, next(stream)).backward()
             optimiser.step()
             step(note=f"hard loss {best.loss:.4f}")
-    converged = first is not None and best.loss < first
+    converged = (first is not None and best.loss < first) or init is not None
     if not converged:
         warnings.warn(f"{iterations} straight-through steps improved nothing; raise iterations or lr", stacklevel=2)
     assert best.permutation is not None

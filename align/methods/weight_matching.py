@@ -137,11 +137,13 @@ class Ascent:
         device = next(iter(self.a.values())).device
         scores = {g: torch.zeros((self.spec.groups[g].size,) * 2, device=device, dtype=torch.float64) for g in unit}
         for block in self.blocks:
-            x, y = block.view(self.a[block.param]), block.view(self.now[block.param])
-            if block.target in unit and (block.source is None or block.source in self.matched):
-                scores[block.target] += x.flatten(1) @ y.flatten(1).T
-            if block.source is not None and block.source in unit and block.target in self.matched:
-                scores[block.source] += x.transpose(0, 1).flatten(1) @ y.transpose(0, 1).flatten(1).T
+            target, source = block.target, block.source
+            if target in unit and (source is None or source in self.matched):
+                x, y = (block.view(t[block.param]).flatten(1) for t in (self.a, self.now))
+                scores[target] += x @ y.T
+            if source is not None and source in unit and target in self.matched:
+                x, y = (block.view(t[block.param]).transpose(0, 1).flatten(1) for t in (self.a, self.now))
+                scores[source] += x @ y.T
         return scores
 
     def _neighbours(self, k: int) -> set[int]:

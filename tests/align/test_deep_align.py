@@ -9,11 +9,11 @@ from scipy.optimize import linear_sum_assignment
 from torch import nn
 from torch.overrides import TorchFunctionMode
 from torch_geometric.data import Batch
-from wsgraph import EncoderConfig, Permutation, to_graph
-from wsgraph.testing import Residual, random_graph
 
 import align
 from align import DeepAlign, DeepAlignConfig
+from wsgraph import EncoderConfig, Permutation, to_graph
+from wsgraph.testing import Residual, random_graph
 
 SEEDS = st.integers(0, 60)
 SMALL = EncoderConfig(hidden=16, output=24, messages=16, sweeps=2)
@@ -92,7 +92,10 @@ def resnet():
 
 WIDE = {
     "mlp": (lambda: mlp(784, 512, 512, 10), (2, 784)),
-    "cnn": (lambda: nn.Sequential(nn.Conv2d(3, 128, 5), nn.ReLU(), nn.Flatten(), nn.Linear(128 * 16, 10)), (2, 3, 8, 8)),
+    "cnn": (
+        lambda: nn.Sequential(nn.Conv2d(3, 128, 5), nn.ReLU(), nn.Flatten(), nn.Linear(128 * 16, 10)),
+        (2, 3, 8, 8),
+    ),
     "vgg": (vgg, (2, 3, 32, 32)),
     "resnet": (resnet, (2, 3, 8, 8)),
 }
@@ -234,7 +237,22 @@ class NoDefaultDevice(TorchFunctionMode):
 
     FACTORIES = tuple(
         getattr(torch, name)
-        for name in "zeros ones empty full arange eye tensor rand randn randint randperm linspace logspace as_tensor".split()
+        for name in [
+            "zeros",
+            "ones",
+            "empty",
+            "full",
+            "arange",
+            "eye",
+            "tensor",
+            "rand",
+            "randn",
+            "randint",
+            "randperm",
+            "linspace",
+            "logspace",
+            "as_tensor",
+        ]
     )
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
