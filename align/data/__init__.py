@@ -1,0 +1,12 @@
+"""Data sets for training networks: loaded as tensors, fetched by ``python -m align.data fetch <name>``."""
+
+from .catalogue import CATALOGUE
+from .dataset import DataSet, load
+from .fetch import fetch
+from .folder import cache_folder
+from .sources import FetchError
+
+NAMES = tuple(CATALOGUE)
+"""The data sets there are."""
+
+__all__ = ["NAMES", "DataSet", "FetchError", "cache_folder", "fetch", "load"]
