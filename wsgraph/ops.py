@@ -7,6 +7,7 @@ is then smaller than it could be, never wrong.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -115,6 +116,12 @@ def is_known(target: Any) -> bool:
     return name_of(target) in HANDLERS or is_pointwise(target)
 
 
+def is_understood(graph: fx.Graph) -> bool:
+    """Whether every operator has a handler as it is, and none writes to its arguments."""
+    targets = {node.target for node in graph.nodes if node.op == "call_function"} - {operator.getitem}
+    return all(is_known(t) and isinstance(t, torch._ops.OpOverload) and not t._schema.is_mutable for t in targets)
+
+
 def apply(state: State, node: fx.Node, args: Sequence[Any]) -> Value | list[Value]:
     """Interpret one node whose arguments are already interpreted."""
     handler = HANDLERS.get(name_of(node.target)) or (pointwise if is_pointwise(node.target) else unknown)
@@ -204,7 +211,9 @@ def pointwise(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
     "detach_copy", "hardswish", "log_sigmoid", "softmax", "_softmax", "log_softmax", "_log_softmax",
 )  # fmt: skip
 def same(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
-    """Equivariant along every axis and of the same shape."""
+    """Equivariant along every axis and of the same shape (dropout: as long as it is off)."""
+    if "dropout" in name_of(node.target) and args[2]:
+        return unknown(state, node, args)  # type: ignore[return-value]
     if name_of(node.target) in ("hardswish", "log_sigmoid"):
         return pointwise(state, node, args)
     return inherit(args[0], list(args[0].dims))

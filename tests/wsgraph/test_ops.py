@@ -98,6 +98,16 @@ LAYERS = {
         {"0": 6},
     ),
     "batch norm": (lambda: chain(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 3)), VECTOR, {"0": 8}),
+    "batch norm of the batch's own statistics": (
+        lambda: chain(nn.Linear(6, 8), nn.BatchNorm1d(8, track_running_stats=False), nn.Linear(8, 3)),
+        VECTOR,
+        {"0": 8},
+    ),
+    "inplace activations": (
+        lambda: chain(nn.Linear(6, 8), nn.ReLU(inplace=True), nn.SiLU(inplace=True), nn.Linear(8, 3)),
+        VECTOR,
+        {"0": 8},
+    ),
     "batch norm over tokens": (
         lambda: chain(nn.Linear(6, 8), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(8, 3)),
         TOKENS,
@@ -256,7 +266,7 @@ PINNED = {
     "local response norm": (lambda: conv(lambda m, h: m.b(F.local_response_norm(h, 3))), IMAGE, "position"),
     "the inverse of a weight": (lambda: fc(lambda m, h: m.b(h @ torch.linalg.inv(m.a.weight)), hidden=6), VECTOR, "linalg_inv_ex"),
     "noise": (lambda: fc(lambda m, h: m.b(h + torch.randn_like(h))), VECTOR, "randn_like is not understood"),
-    "dropout that never sleeps": (lambda: fc(lambda m, h: m.b(F.dropout(h, 0.5, training=True))), VECTOR, "native_dropout"),
+    "dropout that never sleeps": (lambda: fc(lambda m, h: m.b(F.dropout(h, 0.5, training=True))), VECTOR, "dropout is not understood"),
 }  # fmt: skip
 
 
