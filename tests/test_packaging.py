@@ -40,6 +40,16 @@ def test_wheel_version(wheel: zipfile.ZipFile) -> None:
     assert f"\nVersion: {metadata.version('wsgraph')}\n" in built
 
 
+def test_an_installed_wheel_finds_its_configs(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
+    wheel.extractall(tmp_path / "site")
+    command = [sys.executable, "-m", "align.train", "+arch=mlp", "--cfg", "job"]
+    done = subprocess.run(command, cwd=tmp_path / "site", capture_output=True, text=True, check=True)
+    assert "make: mlp" in done.stdout
+    where = [sys.executable, "-c", "from align.configuration import config_folder; print(config_folder())"]
+    folder = subprocess.run(where, cwd=tmp_path / "site", capture_output=True, text=True, check=True).stdout.strip()
+    assert Path(folder) == tmp_path / "site" / "align" / "configs"
+
+
 def test_constraints_pin_every_dependency() -> None:
     lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
     pins = {canonicalize_name(name): version for name, version in (line.split("==") for line in lines)}

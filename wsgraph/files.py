@@ -20,10 +20,17 @@ def save_tensors(tensors: Mapping[str, Tensor], path: str | os.PathLike[str], me
     os.close(handle)
     try:
         safetensors.torch.save_file(plain, temporary, dict(meta))
+        os.chmod(temporary, 0o666 & ~_umask())  # mkstemp's own mode would lock out everybody else
         os.replace(temporary, path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current
 
 
 def load_tensors(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Tensor], dict[str, str]]:

@@ -24,6 +24,7 @@ class Entry:
         shape: Channels, height and width of an image.
         sizes: Images in the official train and test sets.
         mean, std: Normalisation of pixels in [0, 1].
+        white: The largest value of a pixel as stored.
         formats: The files it can be read from.
         source: The registry package it is fetched from, if any.
         digest: SHA-256 of the official tensors (see :func:`~align.data.formats.digest`), if known.
@@ -35,6 +36,7 @@ class Entry:
     sizes: tuple[int, int]
     mean: float
     std: float
+    white: int = 255
     formats: tuple[Format, ...] = ()
     source: Source | None = None
     digest: str | None = None
@@ -52,7 +54,7 @@ class Entry:
 CATALOGUE: dict[str, Entry] = {
     entry.name: entry
     for entry in (
-        Entry("digits", classes=DIGITS, shape=(1, 8, 8), sizes=(1_400, 397), mean=0.5, std=0.5),
+        Entry("digits", classes=DIGITS, shape=(1, 8, 8), sizes=(1_400, 397), mean=0.5, std=0.5, white=16),
         Entry(
             "mnist",
             classes=DIGITS,

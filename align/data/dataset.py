@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,9 +10,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
+from . import digits
 from .catalogue import Entry, entry
 from .folder import cache_folder
-from .formats import Tensors
 from .store import open_set
 
 VALIDATION = 0.1
@@ -25,7 +26,7 @@ Split = tuple[Tensor, Tensor]
 """Inputs float32 [N, C, H, W] and labels int64 [N]."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DataSet:
     """A labelled set of images in memory.
 
@@ -51,7 +52,7 @@ class DataSet:
 def load(
     name: str = "digits",
     *,
-    shape: tuple[int, int, int] | None = None,
+    shape: Sequence[int] | None = None,
     seed: int = 0,
     folder: Path | str | None = None,
 ) -> DataSet:
@@ -68,8 +69,8 @@ def load(
         ValueError: If its file there is damaged, or there is no set of that name.
     """
     found = entry(name)
-    raw = _raw(found, Path(folder) if folder else cache_folder())
-    shape = shape or found.shape
+    raw = digits.read() if found.embedded else open_set(found, Path(folder) if folder else cache_folder())
+    shape = _shape(shape or found.shape)
     held, rest = _validation(len(raw["train_labels"]), seed)
     train_images, train_labels = raw["train_images"], raw["train_labels"].long()
     return DataSet(
@@ -82,8 +83,11 @@ def load(
     )
 
 
-def _raw(found: Entry, root: Path) -> Tensors:
-    return open_set(found, root)
+def _shape(shape: Sequence[int]) -> tuple[int, int, int]:
+    if len(shape) != 3 or not all(isinstance(n, int) and n > 0 for n in shape):
+        raise ValueError(f"shape is {shape}, expected three positive numbers: channels, height, width")
+    channels, height, width = shape
+    return channels, height, width
 
 
 def _validation(n: int, seed: int) -> tuple[Tensor, Tensor]:
@@ -97,7 +101,7 @@ def _inputs(images: Tensor, found: Entry, shape: tuple[int, int, int]) -> Tensor
     """uint8 [N, C, H, W] as normalised float32 of the given shape, a chunk at a time."""
     inputs = torch.empty(len(images), *shape)
     for start in range(0, len(images), CHUNK):
-        chunk = images[start : start + CHUNK].float().div_(255 * found.std).sub_(found.mean / found.std)
+        chunk = images[start : start + CHUNK].float().div_(found.white * found.std).sub_(found.mean / found.std)
         inputs[start : start + CHUNK] = resize(chunk, shape)
     return inputs
 
@@ -105,15 +109,17 @@ def _inputs(images: Tensor, found: Entry, shape: tuple[int, int, int]) -> Tensor
 def resize(images: Tensor, shape: tuple[int, int, int]) -> Tensor:
     """Float images [N, C, H, W] in another (C, H, W): bilinear, smoothed when shrinking; grey repeated or averaged."""
     channels, *size = shape
-    if images.shape[1] != channels:
+    if channels < images.shape[1]:
         images = _recolour(images, channels)
     if list(images.shape[2:]) != size:
         images = F.interpolate(images, size=size, mode="bilinear", antialias=True)
-    return images
+    return _recolour(images, channels)  # after resizing: three times less to do
 
 
 def _recolour(images: Tensor, channels: int) -> Tensor:
     given = images.shape[1]
+    if given == channels:
+        return images
     if given == 1:
         return images.expand(-1, channels, -1, -1)
     if (given, channels) == (3, 1):

@@ -41,7 +41,7 @@ class Format:
     def find(self, folder: Path) -> dict[str, Path]:
         """The files of this format that are somewhere below ``folder``, by name."""
         there = {path.name: path for path in sorted(folder.rglob("*"), reverse=True) if path.is_file()}
-        found = {}
+        found: dict[str, Path] = {}
         for name in self.files:
             for spelling in (name, f"{name}.gz") if self.compressed else (name,):
                 if spelling in there:

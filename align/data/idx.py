@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -45,8 +46,7 @@ def read_idx(path: Path, dimensions: int) -> Tensor:
         raise ValueError(
             f"{path} is damaged: it announces {' × '.join(map(str, shape))} bytes and has {len(content) - header}."
         )
-    data = torch.frombuffer(bytearray(content[header:]), dtype=torch.uint8) if math.prod(shape) else torch.empty(0)
-    return data.to(torch.uint8).reshape(shape)
+    return torch.from_numpy(np.frombuffer(content, np.uint8, offset=header).reshape(shape).copy())
 
 
 def _bytes(path: Path) -> bytes:
