@@ -30,8 +30,8 @@ def _join(batches: list[Batch]) -> Tensors:
     parts = {
         "train_images": np.concatenate(images[:-1]),
         "train_labels": np.concatenate(labels[:-1]),
-        "test_images": np.ascontiguousarray(images[-1]),
-        "test_labels": np.ascontiguousarray(labels[-1]),
+        "test_images": np.array(images[-1]),
+        "test_labels": np.array(labels[-1]),
     }
     return {name: torch.from_numpy(part) for name, part in parts.items()}
 

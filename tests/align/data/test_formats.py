@@ -47,7 +47,8 @@ def test_damaged_files_are_refused(kind: str, harm: str, tmp_path: Path, monkeyp
         content = path.read_bytes()
         middle = len(content) // 2
         flipped = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
-        path.write_bytes({"cut": content[:-1], "flip": flipped, "empty": b""}[harm])
+        cut = content[: -1 if path.suffix != ".png" else -30]  # the last bytes of a PNG hold no pixels
+        path.write_bytes({"cut": cut, "flip": flipped, "empty": b""}[harm])
         with pytest.raises(ValueError, match=r"damaged|not a|cut short|incomplete|labels|wide|do not hold|hold"):
             open_set(CATALOGUE[name], tmp_path)
         path.write_bytes(content)

@@ -77,7 +77,7 @@ def test_a_small_alpha_makes_clients_unequal() -> None:
 
 def test_every_client_gets_its_minimum() -> None:
     assert min(map(len, dirichlet_clients(LABELS, 5, 0.1, minimum=50))) >= 50
-    with pytest.raises(ValueError, match="take a larger alpha than 0.01, fewer clients, or a smaller minimum"):
+    with pytest.raises(ValueError, match=r"take a larger alpha than 0\.01, fewer clients, or a smaller minimum"):
         dirichlet_clients(LABELS, 10, 0.01, minimum=100)
 
 

@@ -86,5 +86,5 @@ def test_the_message_for_a_set_no_registry_has(tmp_path: Path) -> None:
 def test_the_message_for_a_partial_set_names_what_is_missing(tmp_path: Path) -> None:
     fake_data.write_cifar_binary(fake_data.raw_set("cifar10"), tmp_path / "cifar10")
     (tmp_path / "cifar10" / "data_batch_3.bin").unlink()
-    with pytest.raises(FileNotFoundError, match=r"of which missing: data_batch_3\.bin$"):
+    with pytest.raises(FileNotFoundError, match=r"(?m)of which missing: data_batch_3\.bin$"):
         load("cifar10", folder=tmp_path)
