@@ -6,7 +6,7 @@ import argparse
 
 import torch
 
-from . import encoder, speed
+from . import encoder, repair, speed
 
 
 def main() -> None:
@@ -18,12 +18,18 @@ def main() -> None:
     sizes.add_argument("variants", nargs="*", help=f"only these, of {list(encoder.VARIANTS)}")
     sizes.add_argument("--steps", type=int, default=300, help="training steps of each variant")
     sizes.add_argument("--seeds", type=int, default=2, help="trainings of each variant")
-    for command in (fast, sizes):
+    mended = commands.add_parser("repair", help="averages of ResNet-20s on CIFAR-10, with and without repair (trains for long)")
+    mended.add_argument("--epochs", type=int, default=2, help="training epochs of each network")
+    mended.add_argument("--width", type=float, default=1.0, help="width of the networks, 1 for 16-32-64 channels")
+    for command in (fast, sizes, mended):
         command.add_argument("--threads", type=int, default=1, help="threads of torch (more than free cores is slower)")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     if args.command == "encoder":
         encoder.compare(args.variants, args.steps, args.seeds)
+        return
+    if args.command == "repair":
+        repair.compare(args.epochs, args.width)
         return
     speed.speed(args.networks)
     if not args.networks:
