@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.nn import functional as F
+
 from wsgraph import Spec
 
 from .alignment import STATISTICS
@@ -44,7 +45,7 @@ def alignment(a: Stack, moved: Stack, spec: Spec) -> Tensor:
     kept = [k for k, t in a.items() if t.is_floating_point() and spec.params[k].role not in STATISTICS]
     gap = sum((a[k] - moved[k]).flatten(1).square().sum(1) for k in kept)
     size = sum(a[k].flatten(1).square().sum(1) for k in kept)
-    return (gap / size).mean()  # type: ignore[union-attr, operator]
+    return (gap / size).mean()  # type: ignore[union-attr]
 
 
 def lmc(

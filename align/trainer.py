@@ -13,8 +13,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 from torch.func import vmap
+
 from wsgraph import Permutation, Spec
 from wsgraph.augment import Compose, Mask, Noise, Scale
+from wsgraph.modules import tensors_of
 
 from . import losses
 from .barrier import Barrier, barrier
@@ -156,11 +158,6 @@ def permute_softly(spec: Spec, maps: dict[str, Tensor], networks: Tensors) -> Te
 def held_out_barrier(aligner: DeepAlign, family: Family, pairs: int = 32, points: int = 11) -> Barrier:
     """The barrier of the aligner's hard permutations between held-out networks, on data no network saw."""
     a, b = family.test_pairs(pairs)
-    graphs = [[to_graph_of(family, m) for m in side] for side in (a, b)]
+    graphs = [[family.graph(tensors_of(m)) for m in side] for side in (a, b)]
     aligned = [x.apply(m) for x, m in zip(aligner(*graphs), b, strict=True)]
     return barrier(a, aligned, data=family.held, points=points)
-
-
-def to_graph_of(family: Family, module: torch.nn.Module):
-    """A module of the family as a graph."""
-    return family.graph({k: t.detach() for k, t in module.state_dict().items()})

@@ -18,7 +18,7 @@ def main() -> None:
     sizes.add_argument("variants", nargs="*", help=f"only these, of {list(encoder.VARIANTS)}")
     sizes.add_argument("--steps", type=int, default=300, help="training steps of each variant")
     sizes.add_argument("--seeds", type=int, default=2, help="trainings of each variant")
-    mended = commands.add_parser("repair", help="averages of ResNet-20s on CIFAR-10, with and without repair (trains for long)")
+    mended = commands.add_parser("repair", help="averages of ResNet-20s on CIFAR-10, repaired or not (trains for long)")
     mended.add_argument("--epochs", type=int, default=2, help="training epochs of each network")
     mended.add_argument("--width", type=float, default=1.0, help="width of the networks, 1 for 16-32-64 channels")
     for command in (fast, sizes, mended):

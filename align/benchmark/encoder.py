@@ -1,7 +1,6 @@
 """Which sizes the encoder should have: short trainings on digits, judged on held-out networks.
 
-One aligner per variant learns from an MLP family and a CNN family in turn. The default is the variant named ``default``;
-every other row changes one thing.
+One aligner per variant learns from an MLP family and a CNN family in turn. Every row but ``default`` changes one thing.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 from torch import nn
+
 from wsgraph import EncoderConfig
 
 from ..barrier import barrier

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor, nn
 from torch.nn import functional as F
+
 from wsgraph.files import load_tensors, save_tensors
 from wsgraph.modules import tensors_of, with_tensors
 
@@ -39,7 +40,7 @@ def train(seed: int, epochs: int, width: float, data: Split, batch: int = 128, l
     steps = epochs * (len(x) // batch)
     optimiser = torch.optim.Adam(model.parameters(), lr=lr)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, lr, total_steps=steps)
-    model = model.to(memory_format=torch.channels_last).train()
+    model.train()
     with progress(f"ResNet-20, seed {seed}", steps) as step:
         for _ in range(epochs):
             order = torch.randperm(len(x), generator=generator)
@@ -65,7 +66,7 @@ def compare(epochs: int, width: float) -> None:
     data = load("cifar10")
     a, b = (train(seed, epochs, width, data.train) for seed in (1, 2))
     inputs = data.train[0][:5_000]
-    table = Table(title=f"ResNet-20 (width {width}, {epochs} epochs) on CIFAR-10: test loss and accuracy of the average")
+    table = Table(title=f"ResNet-20 (width {width}, {epochs} epochs), CIFAR-10: test loss and accuracy of the average")
     for column in ("alignment", *REPAIRS):
         table.add_column(column, justify="left" if column == "alignment" else "right")
     for name, model in (("network a", a), ("network b", b)):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
 
 import torch
 from rich.console import Console
@@ -23,6 +25,7 @@ from ..deep_align import DeepAlign
 from ..zoo.architectures import cnn, mlp, resnet50, vgg
 from .memory import peak_memory
 
+T = TypeVar("T")
 NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "MLP 784-128-128-128-10": (mlp, (1, 28, 28)),
     "CNN of the paper": (cnn, (3, 32, 32)),
@@ -48,7 +51,6 @@ def measure(make: Callable[[], nn.Module], shape: tuple[int, ...], aligner: Deep
         row["score"], scores = _best(lambda: aligner.scores([(a, b)])[0])
         row["score"] = max(0.0, row["score"] - row["encode"])
         row["hungarian"], _ = _best(lambda: project([Alignment(a, b, scores)]))
-        del scores
         with peak_memory() as peak:
             start = time.perf_counter()
             alignment = aligner(a, b)
@@ -59,13 +61,14 @@ def measure(make: Callable[[], nn.Module], shape: tuple[int, ...], aligner: Deep
     return row
 
 
-def _best(function: Callable, repeats: int = 3):
-    best, out = float("inf"), None
+def _best(function: Callable[[], T], repeats: int = 3) -> tuple[float, T]:
+    """Shortest of several runs, and the last result."""
+    times = []
     for _ in range(repeats):
         start = time.perf_counter()
         out = function()
-        best = min(best, time.perf_counter() - start)
-    return best, out
+        times.append(time.perf_counter() - start)
+    return min(times), out
 
 
 def _floor(graph: WeightGraph, aligner: DeepAlign) -> None:
@@ -104,19 +107,24 @@ def speed(names: list[str] | None = None) -> None:
     console.print(table)
 
 
-def batches(
-    sizes: tuple[tuple[int, ...], ...] = ((64, 32, 32, 10), (784, 128, 128, 128, 10), (784, 512, 512, 10)),
-) -> None:
+WIDTHS = ((64, 32, 32, 10), (784, 128, 128, 128, 10), (784, 512, 512, 10))
+
+
+def batches() -> None:
     """Print how much faster a batch of pairs is than one pair after the other."""
     aligner = DeepAlign()
     table = Table(title=f"Batches of pairs, {torch.get_num_threads()} thread(s)")
     for column in ("network", "pairs", "one by one", "together", "ratio"):
         table.add_column(column, justify="left" if column == "network" else "right")
-    for widths in sizes:
+    for widths in WIDTHS:
         count = 64 if widths[0] < 100 else 8
-        pairs = [[to_graph(mlp((widths[0],), widths[1:-1], widths[-1])) for _ in range(count)] for _ in range(2)]
-        alone, _ = _best(lambda pairs=pairs: [aligner(a, b) for a, b in zip(*pairs, strict=True)])
-        together, _ = _best(lambda pairs=pairs: aligner(*pairs))
+        left, right = ([to_graph(mlp((widths[0],), widths[1:-1], widths[-1])) for _ in range(count)] for _ in range(2))
+        alone, _ = _best(partial(_one_by_one, aligner, left, right))
+        together, _ = _best(partial(aligner, left, right))
         name = "-".join(map(str, widths))
         table.add_row(name, str(count), f"{alone:.3f}", f"{together:.3f}", f"{alone / together:.2f}")
     Console().print(table)
+
+
+def _one_by_one(aligner: DeepAlign, left: list[WeightGraph], right: list[WeightGraph]) -> list[Alignment]:
+    return [aligner(a, b) for a, b in zip(left, right, strict=True)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from math import prod
 
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 def mlp(inputs: Sequence[int] = (1, 28, 28), hidden: Sequence[int] = (128, 128, 128), classes: int = 10) -> nn.Module:
     """Flatten, then Linear and ReLU; 784-128-128-128-10 by default (the paper's)."""
     widths = [prod(inputs), *hidden]
-    layers = [m for a, b in zip(widths, widths[1:], strict=False) for m in (nn.Linear(a, b), nn.ReLU())]
+    layers = [m for a, b in pairwise(widths) for m in (nn.Linear(a, b), nn.ReLU())]
     return nn.Sequential(nn.Flatten(), *layers, nn.Linear(widths[-1], classes))
 
 
@@ -116,7 +117,7 @@ def inr(inputs: int = 1, outputs: int = 1, hidden: int = 32, layers: int = 3, fr
     """A sinusoidal network from coordinates to values, with SIREN's initialisation."""
     widths = [inputs, *[hidden] * (layers - 1)]
     modules: list[nn.Module] = []
-    for k, (a, b) in enumerate(zip(widths, widths[1:], strict=False)):
+    for k, (a, b) in enumerate(pairwise(widths)):
         linear = nn.Linear(a, b)
         bound = 1 / a if k == 0 else (6 / a) ** 0.5 / frequency
         nn.init.uniform_(linear.weight, -bound, bound)

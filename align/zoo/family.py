@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+
 from wsgraph import Spec, WeightGraph, to_graph, trace
 from wsgraph.modules import with_tensors
 

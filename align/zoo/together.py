@@ -1,7 +1,7 @@
 """Train many small networks at once: one batched step moves all of them.
 
-Parameters of K networks are stacked on a leading axis and the forward pass is ``vmap``-ed over it, so that K small matrix
-products become one. Each network has its own initialisation and its own order of the data.
+Parameters of K networks are stacked on a leading axis and the forward pass is ``vmap``-ed over it, so that K small
+matrix products become one. Each network has its own initialisation and its own order of the data.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def train_together(make: Make, seeds: list[int], data: Split, recipe: Recipe) ->
     models = [seeded(make, seed) for seed in seeds]
     if any(True for _ in models[0].buffers()):
         raise ValueError("networks with buffers (BatchNorm) cannot be trained together; train them one by one")
-    stacked, _ = stack_module_state(models)  # type: ignore[arg-type]
+    stacked, _ = stack_module_state(models)
     params = {k: p.detach().requires_grad_() for k, p in stacked.items()}
     optimiser = torch.optim.Adam(params.values(), lr=recipe.lr, fused=True)
     template = models[0]

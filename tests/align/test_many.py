@@ -1,11 +1,13 @@
+from itertools import pairwise
+
 import pytest
 import torch
 from torch import nn
-from wsgraph import Permutation, to_graph
-from wsgraph.testing import random_graph
 
 import align
 from align.many import STRATEGIES, _Frame
+from wsgraph import Permutation, to_graph
+from wsgraph.testing import random_graph
 
 
 def networks(count=4):
@@ -27,7 +29,9 @@ def test_planted_permutations_are_recovered_between_all_pairs(strategy):
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_cycles_are_consistent(strategy):
-    graphs = [random_graph(0).replace({k: torch.randn_like(t) for k, t in random_graph(0).tensors.items()}) for _ in range(3)]
+    graphs = [
+        random_graph(0).replace({k: torch.randn_like(t) for k, t in random_graph(0).tensors.items()}) for _ in range(3)
+    ]
     universe = align.match_many(graphs, strategy)
     assert universe.between(0, 1) @ universe.between(1, 2) == universe.between(0, 2)
     assert universe.between(0, 1) == universe.between(1, 0).inverse()
@@ -43,15 +47,13 @@ def test_agreement_never_falls(round_):
         getattr(frame, round_)()
         values.append(frame.agreement())
     assert values[1] > values[0]
-    assert all(b >= a - 1e-4 * abs(a) for a, b in zip(values, values[1:], strict=False))
+    assert all(b >= a - 1e-4 * abs(a) for a, b in pairwise(values))
 
 
 def test_universe_agrees_more_than_a_reference():
     base = to_graph(nn.Sequential(nn.Linear(6, 12), nn.ReLU(), nn.Linear(12, 10), nn.ReLU(), nn.Linear(10, 3)))
     graphs = [base.replace({k: torch.randn_like(t) for k, t in base.tensors.items()}) for _ in range(4)]
-    agreement = {
-        s: _Frame(graphs, align.match_many(graphs, s).permutations, None).agreement() for s in STRATEGIES
-    }
+    agreement = {s: _Frame(graphs, align.match_many(graphs, s).permutations, None).agreement() for s in STRATEGIES}
     assert agreement["universe"] > agreement["reference"]
     assert agreement["merge_many"] > agreement["reference"]
 

@@ -6,13 +6,13 @@ import sys
 
 import pytest
 from hydra import compose, initialize_config_dir
-from wsgraph import to_graph
 
 from align import DeepAlign
 from align.configuration import choices, config_folder
 from align.train import family_of
 from align.trainer import TrainConfig
 from align.zoo.architectures import ARCHITECTURES
+from wsgraph import to_graph
 
 TINY = ["zoo.train=4", "zoo.test=3", "arch.recipe.epochs=1", "optim.steps=2", "optim.pairs=2", "eval_pairs=2"]
 
@@ -52,6 +52,7 @@ def test_a_tiny_run_ends_with_an_aligner_metrics_and_a_picture(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "deep align" in done.stdout
     out = tmp_path / "out"
-    assert {p.name for p in out.iterdir()} >= {"model.safetensors", "config.json", "config.yaml", "metrics.json", "barrier.png"}
+    files = {"model.safetensors", "config.json", "config.yaml", "metrics.json", "barrier.png"}
+    assert {p.name for p in out.iterdir()} >= files
     assert set(json.loads((out / "metrics.json").read_text())) >= {"naive", "weight matching", "deep align"}
     assert not DeepAlign.from_pretrained(out).training

@@ -1,7 +1,6 @@
 import pytest
 import torch
 from torch import nn
-from wsgraph import EncoderConfig, Permutation
 
 from align import DeepAlign, DeepAlignConfig, losses
 from align.projection import sinkhorn
@@ -9,6 +8,7 @@ from align.trainer import TrainConfig, held_out_barrier, labelled, permute_softl
 from align.zoo.architectures import mlp
 from align.zoo.family import build_family, stack
 from align.zoo.together import Recipe, orders, seeded, train_together
+from wsgraph import EncoderConfig, Permutation
 
 SMALL = DeepAlignConfig(encoder=EncoderConfig(hidden=16, output=24, messages=16, sweeps=2))
 
@@ -47,7 +47,7 @@ def test_networks_trained_together_equal_networks_trained_alone():
 
 def test_batchnorm_networks_are_refused_with_advice():
     make = lambda: nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4), nn.Linear(4, 3))  # noqa: E731
-    with pytest.raises(ValueError, match="BatchNorm.*one by one"):
+    with pytest.raises(ValueError, match=r"BatchNorm.*one by one"):
         train_together(make, [0], blobs(), Recipe(1))
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from networks import Net, free_sizes, trained
 from torch import nn
-from torch.nn import functional as F  # noqa: N812
+from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from wsgraph import trace

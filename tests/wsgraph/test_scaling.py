@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from networks import Net, cnn, mlp, relative_error, trained
 from torch import nn
-from torch.nn import functional as F  # noqa: N812
+from torch.nn import functional as F
 
 from wsgraph import Spec, to_graph, trace
 from wsgraph.augment import Scale

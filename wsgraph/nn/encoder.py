@@ -97,9 +97,7 @@ class Encoder(nn.Module):
         rows = [torch.cat([e[g] for g in n.spec.groups]) for n, e in zip(networks, embeddings, strict=True)]
         return torch.cat(rows)
 
-    def embed(
-        self, networks: Sequence[Network], inputs: Mapping[str, Tensor] | None = None
-    ) -> list[dict[str, Tensor]]:
+    def embed(self, networks: Sequence[Network], inputs: Mapping[str, Tensor] | None = None) -> list[dict[str, Tensor]]:
         """Embeddings by group, network by network; networks of one architecture are encoded together.
 
         Shapes:
@@ -112,9 +110,7 @@ class Encoder(nn.Module):
                 out[i] = {g: e[k] if len(rows) > 1 else e for g, e in stacked.items()}
         return out
 
-    def embed_stack(
-        self, networks: Sequence[Network], inputs: Mapping[str, Tensor] | None = None
-    ) -> dict[str, Tensor]:
+    def embed_stack(self, networks: Sequence[Network], inputs: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
         """Embeddings of networks of one architecture: group name → ``[K, n, output]``, without K for a single one."""
         spec = networks[0].spec
         steps = prepare(spec, networks, self.config.basis, self.dtype)

@@ -21,6 +21,6 @@ def segment_sum(values: Tensor, index: Tensor, size: int) -> Tensor:
         - **values:** ``[E, M]``; **index:** ``[E]``; **output:** ``[size, M]``
     """
     if segment_csr is None or values.is_meta:
-        return torch.zeros(size, *values.shape[1:], dtype=values.dtype, device=values.device).index_add(0, index, values)
+        return values.new_zeros(size, *values.shape[1:]).index_add(0, index, values)
     ends = torch.searchsorted(index.contiguous(), torch.arange(size + 1, device=index.device))
     return segment_csr(values.contiguous(), ends, reduce="sum")

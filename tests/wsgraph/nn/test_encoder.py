@@ -1,9 +1,12 @@
+from itertools import pairwise
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 from torch_geometric.data import Batch
+
 from wsgraph import Encoder, EncoderConfig, Permutation, to_graph
 from wsgraph.graph import WeightGraph
 from wsgraph.network import Network
@@ -20,7 +23,7 @@ def small(dtype=torch.float64, **kwargs):
 
 
 def mlp(*widths):
-    layers = [layer for a, b in zip(widths, widths[1:], strict=False) for layer in (nn.Linear(a, b), nn.ReLU())]
+    layers = [layer for a, b in pairwise(widths) for layer in (nn.Linear(a, b), nn.ReLU())]
     return nn.Sequential(*layers[:-1])
 
 
@@ -89,7 +92,8 @@ def test_a_pruned_network_takes_listed_edges_and_gives_the_same_embeddings():
     encode = small()
     sparse_z, dense_z = encode(graph), encode(dense)
     torch.testing.assert_close(sparse_z, dense_z)
-    grads = [torch.autograd.grad(z.square().sum(), list(encode.parameters()), allow_unused=True) for z in (sparse_z, dense_z)]
+    params = list(encode.parameters())
+    grads = [torch.autograd.grad(z.square().sum(), params, allow_unused=True) for z in (sparse_z, dense_z)]
     for ours, theirs in zip(*grads, strict=True):
         torch.testing.assert_close(ours, theirs)
 

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from wsgraph.nn import segment
 from wsgraph.nn.message import DenseEdges, ListedEdges, OwnEdges
 from wsgraph.taps import tap_basis
