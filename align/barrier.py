@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
-from torch.nn import functional as F  # noqa: N812
+from torch.nn import functional as F
 
 from wsgraph.modules import tensors_of
 

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
-from torch.nn import functional as F  # noqa: N812
+from torch.nn import functional as F
 
 from .barrier import Barrier, barrier
 from .match import match

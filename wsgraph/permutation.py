@@ -141,6 +141,10 @@ class Permutation:
             out[name] = done[key]
         return out
 
+    def permute(self, name: str, tensor: Tensor) -> Tensor:
+        """One permuted entry of a state dict."""
+        return self._permute(tensor, self.spec.params[name].axes, {})
+
     def _permute(self, tensor: Tensor, axes: tuple[Axis, ...], index: dict) -> Tensor:
         new = tensor
         for dim, axis in enumerate(axes):

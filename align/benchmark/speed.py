@@ -100,8 +100,8 @@ def speed(names: list[str] | None = None) -> None:
         with console.status(name):
             r = measure(make, shape, aligner)
         table.add_row(
-            name, f"{r['weights']:,.0f}", f"{r['trace']:.2f}", f"{r['graph']:.4f}", f"{r['encode']:.3f}", f"{r['floor']:.3f}",
-            f"{r['encode'] / r['floor']:.2f}", f"{r['score']:.3f}", f"{r['hungarian']:.3f}", f"{r['total']:.3f}",
+            name, f"{r['weights']:,.0f}", f"{r['trace']:.2f}", f"{r['graph']:.4f}", f"{r['encode']:.3f}",
+            f"{r['floor']:.3f}", f"{r['encode'] / r['floor']:.2f}", f"{r['score']:.3f}", f"{r['hungarian']:.3f}", f"{r['total']:.3f}",
             f"{r['peak'] / r['bytes']:.2f}", "yes" if r["exact"] else "NO",
         )  # fmt: skip
     console.print(table)

@@ -6,7 +6,7 @@ import math
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F  # noqa: N812
+from torch.nn import functional as F
 
 BLACK = -1.0
 """A black pixel after normalisation with mean 0.5 and standard deviation 0.5."""

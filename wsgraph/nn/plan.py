@@ -42,7 +42,8 @@ def plan_of(spec: Spec) -> Plan:
     """The plan of an architecture."""
     edges = [b for b in spec.blocks if b.source is not None or spec.params[b.param].role == "weight"]
     nodes = [b for b in spec.blocks if b.source is None and spec.params[b.param].role in NODE_ROLES]
-    steps, taken = [], set()
+    steps: list[Step] = []
+    taken: set[Block] = set()
     for block in edges:
         near = [n for n in nodes if spec.params[n.param].block == block.param and n not in taken]
         written = tuple(n for n in near if n.target == block.target)
