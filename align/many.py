@@ -60,9 +60,9 @@ def match_many(
 
     Args:
         networks: Modules or graphs.
-        strategy: ``reference`` aligns each to the first by ``method``. ``merge_many`` then lets each in turn match
-            the mean of the others until nothing moves. ``universe`` goes on group by group: in each group all networks in
-            turn match the sum of the others, so that none is finished before the rest have spoken.
+        strategy: ``reference`` aligns each to the first by ``method``. ``merge_many`` then lets each in turn match the
+            mean of the others until nothing moves. ``universe`` goes on group by group: in each group all networks in
+            turn match the others, so that none is finished before the rest have spoken.
         method: How networks are matched to the first; for ``reference`` that is the whole job.
         max_sweeps: Rounds before giving up.
         seed: Of the random orders.
