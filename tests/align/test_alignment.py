@@ -1,0 +1,121 @@
+import pytest
+import torch
+from networks import Net, mlp
+from torch import nn
+
+import align
+from align.alignment import counted
+from wsgraph import Permutation, to_graph
+from wsgraph.testing import random_graph
+
+
+@pytest.fixture(scope="module")
+def graphs():
+    torch.manual_seed(0)
+    a, b = mlp(4, 6, 5, 2), mlp(4, 6, 5, 2)
+    return to_graph(a), to_graph(b)
+
+
+def test_round_trip(graphs, tmp_path):
+    a, b = graphs
+    saved = align.Alignment(a, b, {"0": torch.randn(6, 6), "2": torch.randn(5, 5)}, None, "mine", 1.5, False)
+    saved.save(tmp_path / "x.safetensors")
+    loaded = align.Alignment.load(tmp_path / "x.safetensors", a, b)
+    assert loaded.permutation == saved.permutation
+    assert (loaded.method, loaded.elapsed, loaded.converged) == ("mine", 1.5, False)
+    assert all(torch.equal(loaded.scores[k], saved.scores[k]) for k in saved.scores)
+    assert loaded.distance == saved.distance
+
+
+def test_round_trip_without_scores(graphs, tmp_path):
+    saved = align.match(*graphs, "identity")
+    saved.save(tmp_path / "x.safetensors")
+    assert align.Alignment.load(tmp_path / "x.safetensors", *graphs).scores == {}
+
+
+def test_wrong_architecture_is_refused_for_either_network(graphs, tmp_path):
+    a, b = graphs
+    other = to_graph(mlp(4, 3, 2))
+    align.match(a, b, "identity").save(tmp_path / "x.safetensors")
+    for wrong in ((a, other), (other, b)):
+        with pytest.raises(ValueError, match=r"alignment of another architecture .* expected .* pass the networks"):
+            align.Alignment.load(tmp_path / "x.safetensors", *wrong)
+
+
+def test_other_files_are_refused(graphs, tmp_path):
+    a, b = graphs
+    Permutation.random(a.spec).save(tmp_path / "p.safetensors")
+    with pytest.raises(ValueError, match=r"is not a align\.Alignment file"):
+        align.Alignment.load(tmp_path / "p.safetensors", a, b)
+
+
+def test_repr(graphs):
+    a, b = graphs
+    maps = {"0": torch.tensor([1, 0, 2, 3, 4, 5]), "2": torch.arange(5)}
+    found = align.Alignment(a, b, maps=maps, method="mine", elapsed=0.25, converged=False)
+    assert repr(found) == "Alignment(mine: 2 of 11 neurons moved in 2 groups, 0.250 s, not converged)"
+
+
+def test_distance_is_that_of_the_weights(graphs):
+    a, b = graphs
+    found = align.match(a, b, seed=0)
+    moved = found.apply(b).tensors
+    expected = sum((a.tensors[k] - moved[k]).detach().double().square().sum() for k in a.tensors) ** 0.5
+    assert found.distance == pytest.approx(float(expected))
+
+
+def test_distance_leaves_norm_statistics_out_and_counts_tied_weights_once():
+    norm = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 2)).eval()
+    a = to_graph(norm)
+    shifted = {k: t + 1 if a.spec.params[k].role in ("mean", "variance") else t for k, t in a.tensors.items()}
+    assert align.match(a, a.replace(shifted), "identity").distance == 0
+
+    tied = Net(
+        lambda m, x: m.d(torch.relu(m.c(torch.relu(m.b(torch.relu(m.a(x))))))),
+        a=nn.Linear(3, 4), b=nn.Linear(4, 4), c=nn.Linear(4, 4), d=nn.Linear(4, 2),
+    )  # fmt: skip
+    tied.c.weight = tied.b.weight
+    a = to_graph(tied, torch.randn(2, 3))
+    assert sorted(counted(a)) == sorted(dict(tied.named_parameters()))
+    b = a.replace({k: t.detach() + 1 if k in ("b.weight", "c.weight") else t for k, t in a.tensors.items()})
+    assert align.match(a, b, "identity").distance == pytest.approx(4)  # 16 weights, not 32
+
+
+def test_pairs_of_equal_widths(graphs):
+    found = align.match(*graphs, seed=0)
+    for name, pairs in found.pairs.items():
+        assert pairs[:, 0].tolist() == list(range(len(pairs)))
+        assert torch.equal(pairs[:, 1], found.maps[name])
+
+
+def test_different_widths_give_pairs_but_no_permutation(graphs):
+    a, _ = graphs
+    b = to_graph(mlp(4, 3, 5, 2))
+    found = align.Alignment(a, b, {"0": torch.randn(6, 3), "2": torch.randn(5, 5)})
+    assert {k: tuple(v.shape) for k, v in found.pairs.items()} == {"0": (3, 2), "2": (5, 2)}
+    assert len(set(found.pairs["0"][:, 1].tolist())) == 3
+    with pytest.raises(
+        ValueError, match=r"different widths, so there is no permutation; use the index pairs in .pairs"
+    ):
+        found.apply(b)
+    with pytest.raises(ValueError, match="different widths, so there is no doubly stochastic"):
+        found.soft()
+
+
+def test_soft_needs_scores(graphs):
+    with pytest.raises(ValueError, match="identity finds permutations without scores; there is no soft version"):
+        align.match(*graphs, "identity").soft()
+
+
+def test_soft_approaches_the_hard_permutation():
+    a = random_graph(3)
+    b = Permutation.random(a.spec).apply(a)
+    found = align.match(a, b, seed=0)
+    soft = found.soft(temperature=0.01, iterations=200)
+    for name, matrix in soft.maps.items():
+        torch.testing.assert_close(matrix, found.permutation.matrix(name).to(matrix), atol=0.05, rtol=0)
+
+
+def test_an_alignment_needs_something(graphs):
+    with pytest.raises(ValueError, match="needs scores or maps"):
+        align.Alignment(*graphs)
