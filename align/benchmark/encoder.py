@@ -29,10 +29,8 @@ VARIANTS: dict[str, dict[str, object]] = {
     "2 sweeps": {"sweeps": 2},
     "4 sweeps": {"sweeps": 4},
     "32 messages": {"messages": 32},
-    "128 messages": {"messages": 128},
     "1 basis function": {"basis": 1},
     "9 basis functions": {"basis": 9},
-    "32 hidden": {"hidden": 32},
 }
 
 
