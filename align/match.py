@@ -32,6 +32,7 @@ class _Call:
     init: Alignment | None
     example_input: Tensor | None
     generator: torch.Generator | None
+    aligner: DeepAlign | None
 
     def graphs(self) -> tuple[WeightGraph, WeightGraph]:
         return as_graph(self.a, self.example_input), as_graph(self.b, self.example_input)
@@ -79,8 +80,8 @@ def _ste(c: _Call, **options: Any) -> Alignment:
     )
 
 
-def _deep_align(c: _Call, aligner: DeepAlign | None = None) -> Alignment:
-    return (aligner or DeepAlign())(*c.graphs())
+def _deep_align(c: _Call) -> Alignment:
+    return (c.aligner or DeepAlign())(*c.graphs())
 
 
 METHODS: dict[str, Callable[..., Alignment]] = {
@@ -105,6 +106,7 @@ def match(
     example_input: Tensor | None = None,
     seed: int | None = None,
     generator: torch.Generator | None = None,
+    aligner: DeepAlign | None = None,
     **options: Any,
 ) -> Alignment:
     """Find how network b must be permuted to match network a.
@@ -117,6 +119,7 @@ def match(
         data: For methods that run the networks: inputs, pairs (inputs, targets), a loader, or ``"noise"``.
         example_input: Needed where the input's shape cannot be inferred.
         seed: Makes the result reproducible; or pass a ``generator``.
+        aligner: The learned aligner that ``deep_align`` uses, in place of the default one.
         options: Arguments of the (last) method itself.
 
     Example:
@@ -136,7 +139,7 @@ def match(
     found: Alignment | None = None
     elapsed = 0.0
     for k, name in enumerate(names):
-        call = _Call(a, b, data, found, example_input, generator)
+        call = _Call(a, b, data, found, example_input, generator, aligner)
         found = METHODS[name](call, **(options if k == len(names) - 1 else {}))
         elapsed += found.elapsed
     assert found is not None
