@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -41,6 +42,7 @@ class LineLoss:
     def __post_init__(self) -> None:
         self.left = {k: t.detach() for k, t in tensors_of(self.a).items()}
         self.right = {k: t.detach() for k, t in tensors_of(self.b).items()}
+        self._buffers = {k for k, _ in self.a.named_buffers()}
         self._held = self._first(self.check)
 
     def _first(self, count: int) -> tuple[Tensor, Tensor]:
@@ -60,9 +62,11 @@ class LineLoss:
         return interpolate(self.left, tensors, weight)
 
     def __call__(self, tensors: Mapping[str, Tensor], weight: float, batch: tuple[Tensor, Tensor]) -> Tensor:
+        """Differentiable in parameters; norm statistics are taken as they are."""
         x, y = batch
+        now = self.between(tensors, weight)
         with evaluating(self.a):
-            return self.loss(call(self.a, self.between(tensors, weight), x), y)
+            return self.loss(call(self.a, {k: t.detach() if k in self._buffers else t for k, t in now.items()}, x), y)
 
     def hard(self, permutation: Permutation) -> float:
         """Loss half way to the hard permutation of b, on held data."""
@@ -90,5 +94,5 @@ class Best:
         self.loss = float("inf")
 
     def offer(self, permutation: Permutation, loss: float) -> None:
-        if self.permutation is None or loss < self.loss:
+        if self.permutation is None or loss < self.loss or math.isnan(self.loss):
             self.permutation, self.loss = permutation, loss
