@@ -139,6 +139,7 @@ def interpolate(a: Mapping[str, Tensor], b: Mapping[str, Tensor], weight: float)
     return {k: weight * x + (1 - weight) * b[k] if x.is_floating_point() else x for k, x in a.items()}
 
 
+@torch.no_grad()
 def evaluate(
     template: nn.Module, networks: Sequence[Mapping[str, Tensor]], loss: Loss, data: Data
 ) -> tuple[Tensor, Tensor | None]:

@@ -11,6 +11,7 @@ from wsgraph import WeightGraph, to_graph
 from wsgraph.modules import tensors_of, with_tensors
 
 from .alignment import Alignment
+from .barrier import require_same_shapes
 from .batches import Data
 from .repair import repair as apply_repair
 from .repair import reset_batchnorm
@@ -51,6 +52,8 @@ def merge(
         aligned = [aligned[0], *(_scaled(aligned[0], m, alignment) for m in aligned[1:])]
     shares = _shares(weights, len(models))
     held = [tensors_of(m) for m in aligned]
+    for other in held[1:]:
+        require_same_shapes(held[0], other)
     average = {k: _average([h[k] for h in held], shares) for k in held[0]}
     merged = with_tensors(models[0], average)
     if repair == "batchnorm":

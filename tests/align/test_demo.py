@@ -1,0 +1,46 @@
+import torch
+
+from align import demo
+
+
+def test_demo_draws_and_tells(tmp_path, monkeypatch, capsys):
+    quick = {"identity": {}, "weight_matching": {}, "weight_matching+sinkhorn": {"iterations": 2}}
+    train = demo.train
+    monkeypatch.setattr(demo, "METHODS", quick)
+    monkeypatch.setattr(demo, "train", lambda model, data, seed: train(model, data, seed, epochs=2))
+    path = tmp_path / "new" / "demo.png"
+    monkeypatch.setattr("sys.argv", ["demo", "--output", str(path), "--seed", "3"])
+    demo.main()
+    assert path.stat().st_size > 10_000
+    out = capsys.readouterr().out
+    for method in ("identity (naive average)", "weight_matching", "weight_matching+sinkhorn"):
+        assert method in out
+    assert "loss barrier" in out
+
+
+def test_every_method_of_the_demo_exists():
+    from align.match import METHODS
+
+    assert {name for method in demo.METHODS for name in method.split("+")} <= set(METHODS)
+
+
+def test_digits_are_split_reproducibly():
+    (x, y), (test_x, test_y) = demo.digits(1)
+    again, _ = demo.digits(1)
+    assert torch.equal(x, again[0])
+    assert not torch.equal(x, demo.digits(2)[0][0])
+    assert x.shape == (1400, 1, 8, 8)
+    assert len(test_x) == len(test_y) == 397
+    assert float(x.min()) == -1
+    assert float(x.max()) == 1
+    assert y.dtype == torch.int64
+
+
+def test_networks_depend_on_their_seed_only():
+    torch.manual_seed(0)
+    one = demo.network(1)
+    state = torch.random.get_rng_state()
+    two = demo.network(1)
+    assert torch.equal(state, torch.random.get_rng_state())
+    assert torch.equal(one[1].weight, two[1].weight)
+    assert not torch.equal(one[1].weight, demo.network(2)[1].weight)

@@ -1,0 +1,110 @@
+import pytest
+import torch
+from networks import Net, cnn, mlp
+from torch import nn
+
+import align
+from wsgraph import Permutation, to_graph, trace
+from wsgraph.rescale import random_factors, rescale
+
+
+def close(a, b):
+    for (name, x), y in zip(a.state_dict().items(), b.state_dict().values(), strict=True):
+        torch.testing.assert_close(x, y, msg=name)
+
+
+def test_average_by_hand():
+    a, b, c = (mlp(3, 4, 2) for _ in range(3))
+    merged = align.merge(a, b, c)
+    for name, value in merged.state_dict().items():
+        torch.testing.assert_close(value, sum(m.state_dict()[name] for m in (a, b, c)) / 3)
+
+
+def test_weights_are_normalised():
+    a, b = mlp(3, 4, 2), mlp(3, 4, 2)
+    merged = align.merge(a, b, weights=[3, 1])
+    torch.testing.assert_close(merged[0].weight, 0.75 * a[0].weight + 0.25 * b[0].weight)
+    close(align.merge(a, b, weights=[1, 0]), a)
+    close(align.merge(a, b, weights=[0, 5]), b)
+
+
+def test_merging_a_permuted_copy_gives_the_network_back():
+    a = cnn()
+    g = Permutation.random(trace(a, torch.randn(2, 3, 8, 8)))
+    b = g.apply(a)
+    found = align.match(a, b, example_input=torch.randn(2, 3, 8, 8), seed=0)
+    close(align.merge(a, b, alignment=found), a)
+    close(align.merge(a, found.apply(b)), a)
+
+
+def test_one_alignment_per_further_model():
+    a = mlp(3, 6, 2)
+    spec = trace(a)
+    copies = [Permutation.random(spec).apply(a) for _ in range(3)]
+    merged = align.merge(a, *copies, alignment=[align.match(a, c, seed=0) for c in copies], weights=[1, 2, 3, 4])
+    close(merged, a)
+
+
+def test_inputs_are_untouched_and_the_mode_of_the_first_is_kept():
+    a, b = (nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 2)) for _ in range(2))
+    a[1].num_batches_tracked += 7
+    a[1].eval()
+    before = [{k: t.clone() for k, t in m.state_dict().items()} for m in (a, b)]
+    for repair in ("none", "batchnorm", "repair"):
+        merged = align.merge(a, b, repair=repair, data=torch.randn(20, 3))
+        assert [m.training for m in merged.modules()] == [True, True, False, True, True]
+        assert [m.training for m in a.modules()] == [True, True, False, True, True]
+        assert merged[1].momentum == a[1].momentum
+        merged[0].weight.data.zero_()
+        merged[1].running_mean.zero_()
+        merged[1].num_batches_tracked.add_(100)
+    for model, old in zip((a, b), before, strict=True):
+        assert all(torch.equal(t, old[k]) for k, t in model.state_dict().items())
+
+
+def test_dtypes_and_ties_are_kept():
+    def make():
+        model = Net(lambda m, x: m.b(torch.relu(m.a(x))), a=nn.Linear(4, 4), b=nn.Linear(4, 4)).to(torch.bfloat16)
+        model.b.weight = model.a.weight
+        return model
+
+    a, b = make(), make()
+    for repair in ("none", "repair"):
+        merged = align.merge(a, b, repair=repair, data=torch.randn(64, 4))
+        assert merged.a.weight is merged.b.weight
+        assert merged.a.weight.dtype == torch.bfloat16
+    half = (a.a.weight.double() + b.a.weight.double()) / 2
+    torch.testing.assert_close(align.merge(a, b).a.weight, half.bfloat16())
+
+
+@pytest.mark.parametrize("aligned", [False, True])
+def test_scales_are_matched_before_averaging(aligned):
+    a = mlp(4, 7, 6, 3)
+    graph = to_graph(a)
+    scaled = graph.replace(rescale(graph.tensors, graph.spec, random_factors(graph.spec, 0.1, 10)))
+    g = Permutation.random(graph.spec) if aligned else Permutation.identity(graph.spec)
+    b = g.apply(scaled).to_module(a)
+    alignment = align.Alignment(graph, to_graph(b), maps=g.inverse().maps) if aligned else None
+    x = torch.randn(50, 4)
+    torch.testing.assert_close(b(x), a(x), atol=1e-4, rtol=1e-4)
+    merged = align.merge(a, b, alignment=alignment, scale=True)
+    torch.testing.assert_close(merged(x), a(x), atol=1e-4, rtol=1e-4)
+    assert not torch.allclose(align.merge(a, b, alignment=alignment)(x), a(x), atol=1e-2)
+
+
+def test_errors():
+    a, b = mlp(3, 4, 2), mlp(3, 4, 2)
+    with pytest.raises(ValueError, match="at least two models, got 1"):
+        align.merge(a)
+    with pytest.raises(ValueError, match="repair 'bn' is not one of"):
+        align.merge(a, b, repair="bn")
+    with pytest.raises(ValueError, match="repair='repair' measures activations: pass data=inputs"):
+        align.merge(a, b, repair="repair")
+    with pytest.raises(ValueError, match=r"2 models need 2 weights with a sum other than 0, got \[1\]"):
+        align.merge(a, b, weights=[1])
+    with pytest.raises(ValueError, match="sum other than 0"):
+        align.merge(a, b, weights=[1, -1])
+    with pytest.raises(ValueError, match="3 models need 2 alignments to the first, got 1"):
+        align.merge(a, b, b, alignment=align.match(a, b, "identity"))
+    with pytest.raises(ValueError, match=r"different architectures: '0.weight' is \(4, 3\) in one and \(5, 3\)"):
+        align.merge(a, mlp(3, 5, 2))
