@@ -1,7 +1,7 @@
 """One aligner for MLPs of 3, 4 and 5 layers.
 
-The paper's encoder is tied to one depth; this one is not. Families of digits MLPs of three depths are trained, one aligner
-learns from all of them, and every method is judged on networks it never saw, pair by pair within each depth.
+The paper's encoder is tied to one depth; this one is not. Families of digits MLPs of three depths are trained, one
+aligner learns from all of them, and every method is judged on networks it never saw, pair by pair within each depth.
 
     python examples/diverse_depth_mlps.py            # about two minutes on two cores
     python examples/diverse_depth_mlps.py --quick    # seconds: shows the way, not the numbers

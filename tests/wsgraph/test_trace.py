@@ -1,6 +1,5 @@
 import copy
 import sys
-import time
 
 import pytest
 import torch
@@ -277,7 +276,7 @@ def test_a_wrong_example_input():
 
 def test_a_wrong_symmetry_is_an_error_that_names_the_group(monkeypatch):
     """Were a handler to forget that pooling along neurons orders them, the check would say so."""
-    monkeypatch.setattr("wsgraph.ops._pin_positions", lambda dims: None)
+    monkeypatch.setattr("wsgraph.ops.spatial.pin_positions", lambda dims: None)
     model = Net(lambda m, x: m.b(nn.functional.avg_pool1d(m.a(x), 2)), a=nn.Linear(4, 6), b=nn.Linear(3, 2))
     with pytest.raises(
         RuntimeError, match=r"permuting group 'a' of Net changes its outputs \(relative error .*pass spec="
@@ -296,17 +295,14 @@ def test_narrow_vggs(plan, norm):
     assert_function_preserved(model)
 
 
-def test_vgg16_of_full_size_is_fast():
+def test_a_second_network_of_fifteen_million_weights_costs_no_export(monkeypatch):
+    """What makes it fast, counted: no export, and one pass over the weights (seconds are in the speed benchmark)."""
     model = vgg(*VGG16)
     assert sum(p.numel() for p in model.parameters()) > 15_000_000
-    start = time.perf_counter()
-    spec = trace(model)
-    traced = time.perf_counter() - start
-    assert len(spec.free) == 15
-    assert traced < 20
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
-        to_graph(model)
-        times.append(time.perf_counter() - start)
-    assert min(times) < 0.05
+    assert len(trace(model, verify=False).free) == 15
+    monkeypatch.setattr(torch.export, "export", None)
+    sums = []
+    plain = torch.Tensor.sum
+    monkeypatch.setattr(torch.Tensor, "sum", lambda t, *a, **k: sums.append(t.numel()) or plain(t, *a, **k))
+    to_graph(vgg(*VGG16), verify=False)
+    assert sum(sums) < 1.01 * sum(p.numel() for p in model.parameters())
