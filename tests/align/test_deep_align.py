@@ -251,6 +251,7 @@ def placement_graphs():
         nn.Conv2d(3, 5, 3), nn.BatchNorm2d(5), nn.ReLU(), nn.Conv2d(5, 5, 3, groups=5), nn.Flatten(), nn.Linear(80, 6),
         nn.LayerNorm(6), nn.ReLU(), nn.Linear(6, 3),
     )  # fmt: skip
+    model.requires_grad_(False)  # a gradient cannot come back from the meta device to weights on the CPU
     return [to_graph(model, torch.randn(2, 3, 8, 8)) for _ in range(2)]
 
 
