@@ -30,7 +30,7 @@ VARIANTS: dict[str, dict[str, object]] = {
     "4 sweeps": {"sweeps": 4},
     "32 messages": {"messages": 32},
     "1 basis function": {"basis": 1},
-    "9 basis functions": {"basis": 9},
+    "4 basis functions": {"basis": 4},
 }
 
 

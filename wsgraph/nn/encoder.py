@@ -42,7 +42,7 @@ class EncoderConfig:
     output: int = 128
     sweeps: int = 3
     messages: int = 64
-    basis: int = 4
+    basis: int = 9
     activation: str = "silu"
     normalise: bool = True
     checkpoint: bool = False
