@@ -145,15 +145,16 @@ def test_networks_keep_their_modes_and_statistics():
     def make():
         return nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Dropout(0.5), nn.Linear(6, 2))
 
-    a, b = make(), make()
+    a, b, x = make(), make(), torch.randn(50, 4)
     a[1].eval()
-    before = {k: t.clone() for k, t in a.state_dict().items()}
-    found = align.match(a, b, "activation_matching", data=torch.randn(50, 4))
+    before = [{k: t.clone() for k, t in m.state_dict().items()} for m in (a, b)]
+    found = align.match(a, b, "activation_matching", data=x)
     assert [m.training for m in a.modules()] == [True, True, False, True, True, True]
-    assert b.training
-    assert all(torch.equal(t, before[k]) for k, t in a.state_dict().items())
-    again = align.match(a.eval(), b.eval(), "activation_matching", data=torch.randn(50, 4))
-    assert found.maps.keys() == again.maps.keys()
+    assert all(m.training for m in b.modules())
+    for model, old in zip((a, b), before, strict=True):
+        assert all(torch.equal(t, old[k]) for k, t in model.state_dict().items())
+    again = align.match(a.eval(), b.eval(), "activation_matching", data=x)
+    assert torch.equal(found.scores["0"], again.scores["0"])
 
 
 def test_half_precision():
