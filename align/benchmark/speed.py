@@ -46,10 +46,13 @@ def measure(make: Callable[[], nn.Module], shape: tuple[int, ...], aligner: Deep
     b = Permutation.random(spec).apply(a)
     row["weights"] = sum(t.numel() for t in a.tensors.values())
     with torch.no_grad():
-        row["floor"] = 2 * _best(lambda: _floor(a, aligner))[0]
-        row["encode"], _ = _best(lambda: [aligner.encoder.embed_stack([g.network]) for g in (a, b)])
-        row["score"], scores = _best(lambda: aligner.scores([(a, b)])[0])
-        row["score"] = max(0.0, row["score"] - row["encode"])
+        # One after the other and again, so that a busy moment of the machine meets both.
+        (floor, _), (encode, _) = _alternating(
+            lambda: _floor(a, aligner), lambda: aligner.encoder.embed_stack([a.network])
+        )
+        row["floor"], row["encode"] = 2 * floor, 2 * encode
+        embedded, scores = _best(lambda: aligner.scores([(a, b)])[0])
+        row["score"] = max(0.0, embedded - row["encode"])
         row["hungarian"], _ = _best(lambda: project([Alignment(a, b, scores)]))
         with peak_memory() as peak:
             start = time.perf_counter()
@@ -61,14 +64,22 @@ def measure(make: Callable[[], nn.Module], shape: tuple[int, ...], aligner: Deep
     return row
 
 
-def _best(function: Callable[[], T], repeats: int = 3) -> tuple[float, T]:
-    """Shortest of several runs, and the last result."""
-    times = []
+def _best(function: Callable[[], T]) -> tuple[float, T]:
+    """Shortest of several runs in seconds, and the last result."""
+    return _alternating(function)[0]
+
+
+def _alternating(*functions: Callable[[], T], repeats: int = 5) -> list[tuple[float, T]]:
+    """:func:`_best` of several functions that take turns."""
+    times: list[list[float]] = [[] for _ in functions]
+    results: list[T] = []
     for _ in range(repeats):
-        start = time.perf_counter()
-        out = function()
-        times.append(time.perf_counter() - start)
-    return min(times), out
+        results = []
+        for function, taken in zip(functions, times, strict=True):
+            start = time.perf_counter()
+            results.append(function())
+            taken.append(time.perf_counter() - start)
+    return [(min(taken), result) for taken, result in zip(times, results, strict=True)]
 
 
 def _floor(graph: WeightGraph, aligner: DeepAlign) -> None:
