@@ -117,7 +117,7 @@ class _Frame:
         moved = False
         for i in torch.randperm(len(self.graphs), generator=self.generator).tolist():
             run = self._ascent(i)
-            run.climb(100, 1e-7, in_order=True, step=lambda **_: None)
+            run.climb(100, 1e-7, step=lambda **_: None)
             moved |= len(run.history) > 1
             self.maps[i] = run.maps
         return moved

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from wsgraph import Permutation, WeightGraph, to_graph
+from wsgraph.modules import with_tensors
 
 from .alignment import Alignment
 from .batches import Data
@@ -18,6 +19,7 @@ from .methods.activation_matching import activation_matching
 from .methods.sinkhorn import sinkhorn_rebasin
 from .methods.ste import straight_through
 from .methods.weight_matching import weight_matching
+from .scale import match_scale
 
 Network = nn.Module | WeightGraph
 
@@ -93,6 +95,8 @@ METHODS: dict[str, Callable[..., Alignment]] = {
     "deep_align": _deep_align,
 }
 """Every aligner by name; names joined by ``+`` start from one another's result."""
+SCALE_TURNS = 10
+"""Matches and rescalings that ``scale=True`` takes turns at before it gives up."""
 STARTABLE = ("weight_matching", "ste", "sinkhorn")
 """Methods that can start from another one's result."""
 
@@ -107,6 +111,7 @@ def match(
     seed: int | None = None,
     generator: torch.Generator | None = None,
     aligner: DeepAlign | None = None,
+    scale: bool = False,
     **options: Any,
 ) -> Alignment:
     """Find how network b must be permuted to match network a.
@@ -120,6 +125,9 @@ def match(
         example_input: Needed where the input's shape cannot be inferred.
         seed: Makes the result reproducible; or pass a ``generator``.
         aligner: The learned aligner that ``deep_align`` uses, in place of the default one.
+        scale: Take turns with rescaling b's neurons to those of a (see :func:`align.scale.match_scale`), so that the
+            scale symmetry of ReLU networks does not mislead the match. The answer is still a permutation of b itself;
+            ``align.merge(..., scale=True)`` rescales as well.
         options: Arguments of the (last) method itself.
 
     Example:
@@ -136,6 +144,15 @@ def match(
             raise ValueError(f"'{name}' starts from scratch, so nothing can come before it; {list(STARTABLE)} can")
     if generator is None and seed is not None:
         generator = torch.Generator().manual_seed(seed)
+    common = (data, example_input, generator, aligner)
+    if scale:
+        return _with_scale(a, b, names, common, options)
+    return _chain(a, b, names, common, options)
+
+
+def _chain(a: Network, b: Network, names: list[str], common: tuple[Any, ...], options: dict[str, Any]) -> Alignment:
+    """Run methods one after the other, each from the result of the one before."""
+    data, example_input, generator, aligner = common
     found: Alignment | None = None
     elapsed = 0.0
     for k, name in enumerate(names):
@@ -143,8 +160,26 @@ def match(
         found = METHODS[name](call, **(options if k == len(names) - 1 else {}))
         elapsed += found.elapsed
     assert found is not None
-    found.method, found.elapsed = method, elapsed
+    found.method, found.elapsed = "+".join(names), elapsed
     return found
+
+
+def _with_scale(
+    a: Network, b: Network, names: list[str], common: tuple[Any, ...], options: dict[str, Any]
+) -> Alignment:
+    """Match, rescale the permuted b to a, match again, until the permutation rests."""
+    left, right = (as_graph(n, common[1]) for n in (a, b))
+    now, total, elapsed = right, Permutation.identity(right.spec), 0.0
+    for turn in range(SCALE_TURNS):
+        network = now if isinstance(b, WeightGraph) else with_tensors(b, now.tensors)
+        found = _chain(a, network, names, common, options)
+        elapsed += found.elapsed
+        total = found.permutation @ total
+        rests = turn > 0 and found.permutation == Permutation.identity(right.spec)
+        if rests:
+            break
+        now = match_scale(left, found.permutation.apply(now))
+    return Alignment(left, right, None, total.maps, "+".join(names), elapsed, found.converged and rests)
 
 
 def as_graph(network: Network, example_input: Tensor | None = None) -> WeightGraph:

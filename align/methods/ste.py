@@ -72,7 +72,7 @@ def straight_through(
     with progress("straight-through", iterations) as step:
         for _ in range(iterations):
             run = Ascent(left.replace({k: t.detach() for k, t in free.items()}), right, permutation, generator)
-            run.climb(sweeps, 1e-7, in_order=True, step=lambda **_: None)
+            run.climb(sweeps, 1e-7, step=lambda **_: None)
             permutation = Permutation(spec, run.maps)
             hard = line.hard(permutation)
             first = hard if first is None else first

@@ -53,7 +53,7 @@ def weight_matching(
     with progress("weight matching", None) as step:
         for k in range(restarts):
             run = Ascent(a, b, init if k == 0 else Permutation.random(a.spec, generator), generator)
-            run.climb(max_sweeps, tolerance, in_order=True, step=step)
+            run.climb(max_sweeps, tolerance, step=step)
             runs.append(run)
     best = max(runs, key=lambda run: run.objective)
     if not best.converged:
@@ -93,11 +93,11 @@ class Ascent:
         self.history: list[float] = []
         self.converged = False
 
-    def climb(self, max_sweeps: int, tolerance: float, in_order: bool, step: Callable[..., None]) -> None:
+    def climb(self, max_sweeps: int, tolerance: float, step: Callable[..., None]) -> None:
         """Sweep until nothing moves."""
         everything = set(range(len(self.units)))
         if any(g.name not in self.matched for g in self.spec.free):
-            for k in sorted(everything) if in_order else self._shuffled():
+            for k in sorted(everything):
                 self.visit(self.units[k], gain=-float("inf"))
                 self.matched.update(self.units[k])
         self.history.append(self.objective)

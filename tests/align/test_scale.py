@@ -3,8 +3,10 @@ import torch
 from networks import cnn, mlp
 from torch import nn
 
+import align
 from align.scale import match_scale
-from wsgraph import to_graph
+from wsgraph import Permutation, to_graph
+from wsgraph.augment import Scale
 from wsgraph.rescale import random_factors, rescale
 from wsgraph.testing import Residual
 
@@ -68,3 +70,29 @@ def test_nothing_to_scale():
     a, b = (to_graph(mlp(4, 5, 3, activation=nn.Tanh)) for _ in range(2))
     found = match_scale(a, b)
     assert all(torch.equal(found.tensors[k], t) for k, t in b.tensors.items())
+
+
+@pytest.mark.parametrize("kind", ["module", "graph"])
+def test_matching_takes_turns_with_rescaling(kind):
+    """A planted permutation and a violent planted scaling: weights alone mislead, turns find both."""
+    alone = turns = 0
+    for seed in range(6):
+        torch.manual_seed(seed)
+        a = mlp(6, 16, 16, 3)
+        graph = to_graph(a)
+        planted = Permutation.random(graph.spec)
+        b = Scale(0.02, 50.0)(planted.apply(graph), torch.Generator().manual_seed(seed))
+        pair = (graph, b) if kind == "graph" else (a, b.to_module(a))
+        found = align.match(*pair, scale=True, seed=0)
+        alone += align.match(*pair, seed=0).permutation == planted.inverse()
+        turns += found.permutation == planted.inverse() and found.converged
+    assert alone < turns == 6
+
+
+def test_scale_of_a_merge_follows_its_alignment():
+    a = mlp(6, 16, 16, 3)
+    graph = to_graph(a)
+    b = Scale(0.2, 5.0)(Permutation.random(graph.spec).apply(graph)).to_module(a)
+    merged = align.merge(a, b, alignment=align.match(a, b, scale=True, seed=0), scale=True)
+    x = torch.randn(20, 6)
+    torch.testing.assert_close(merged(x), a(x), rtol=1e-3, atol=1e-3)

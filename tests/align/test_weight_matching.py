@@ -117,7 +117,7 @@ def test_objective_never_falls_and_is_what_it_says(seed):
     a = random_graph(seed)
     b = redrawn(a, seed)
     run = Ascent(a, b, generator=torch.Generator().manual_seed(seed))
-    run.climb(50, 1e-7, in_order=True, step=quiet)
+    run.climb(50, 1e-7, step=quiet)
     assert run.converged
     assert run.history == sorted(run.history)
     assert run.history[-1] == run.objective == pytest.approx(run._inner(run.now), rel=1e-9)
@@ -130,7 +130,7 @@ def test_objective_never_falls_where_it_is_quadratic():
     base = to_graph(rnn(), torch.randn(2, 5, 3))
     for seed in range(10):
         run = Ascent(redrawn(base, seed), redrawn(base, 99 + seed))
-        run.climb(50, 1e-7, in_order=True, step=quiet)
+        run.climb(50, 1e-7, step=quiet)
         assert run.history == sorted(run.history)
 
 
@@ -152,7 +152,7 @@ def test_each_visit_multiplies_each_block_once(monkeypatch):
 
     monkeypatch.setattr(torch.Tensor, "__matmul__", counted_product)
     monkeypatch.setattr(Ascent, "visit", counted_visit)
-    run.climb(50, 1e-7, in_order=True, step=quiet)
+    run.climb(50, 1e-7, step=quiet)
     products.clear()
     run.cosines()
     assert products == []
@@ -168,7 +168,7 @@ def test_groups_are_skipped_while_their_neighbours_are_unchanged(monkeypatch):
     module = sys.modules[Ascent.__module__]
     solve = module.hard_maps
     monkeypatch.setattr(module, "hard_maps", lambda spec, s: solved.append(tuple(s)) or solve(spec, s))
-    Ascent(a, a, Permutation.identity(a.spec)).climb(50, 1e-7, in_order=True, step=quiet)
+    Ascent(a, a, Permutation.identity(a.spec)).climb(50, 1e-7, step=quiet)
     assert len(solved) == 3  # each once, nothing moved, nothing to do
 
 
