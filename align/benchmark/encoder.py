@@ -71,8 +71,9 @@ def compare(names: list[str] | None, steps: int, seeds: int, train: int = 64, te
             train_aligner(aligner, zoo, TrainConfig(steps=steps, seed=seed))
             found.append([float(held_out_barrier(aligner, f, 24)) for f in zoo])
         values = torch.tensor(found)
-        error = values.std(0, unbiased=False) / max(1, seeds - 1) ** 0.5
-        cells = [f"{m:.3f} ± {e:.3f}" for m, e in zip(values.mean(0).tolist(), error.tolist(), strict=True)]
+        cells = [f"{m:.3f}" for m in values.mean(0).tolist()]
+        if seeds > 1:
+            cells = [f"{c} ± {e:.3f}" for c, e in zip(cells, (values.std(0) / seeds**0.5).tolist(), strict=True)]
         count = sum(p.numel() for p in aligner.parameters())
         table.add_row(name, f"{count:,}", *cells, f"{(time.perf_counter() - start) / seeds:.0f}")
         console.print(name, *cells)

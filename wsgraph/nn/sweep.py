@@ -11,6 +11,7 @@ from torch.nn.functional import linear
 from ..network import NODE_ROLES
 from .prepare import PreparedStep
 
+PRIOR = 4
 ACTIVATIONS = {"silu": nn.SiLU, "gelu": nn.GELU, "relu": nn.ReLU, "tanh": nn.Tanh}
 
 
@@ -103,12 +104,16 @@ class Sweep(nn.Module):
     def _normalised(self, m: Tensor, s: PreparedStep) -> Tensor:
         """Each channel centred and scaled to unit variance over the nodes: widths and scales transfer.
 
+        A few nodes say little about their distribution (two of them would become ±1 whatever they hold), so the mean is
+        shrunk towards zero and the variance towards that of all channels, as if PRIOR more nodes had been seen.
         Digits MLPs, held-out barrier after 300 steps of training: 0.034; without centring 0.035; with one scale for all
         channels 0.044.
         """
         if not self.normalise:
             return m
+        n = m.shape[-2]
         m = m / s.scale
-        if m.shape[-2] > 1:
-            m = m - m.mean(dim=-2, keepdim=True)
-        return m / m.square().mean(dim=-2, keepdim=True).add(1e-6).sqrt()
+        m = m - m.mean(dim=-2, keepdim=True) * (n / (n + PRIOR))
+        channel = m.square().mean(dim=-2, keepdim=True)
+        variance = (n * channel + PRIOR * channel.mean(dim=-1, keepdim=True)) / (n + PRIOR)
+        return m / variance.add(1e-6).sqrt()
