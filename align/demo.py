@@ -36,6 +36,8 @@ METHODS: dict[str, dict[str, Any]] = {
 }
 """What the demo runs, with fewer iterations than the defaults where it is the optimiser that takes the time."""
 
+LABELS = {"identity": "identity (naive average)", "deep_align": "deep_align (untrained)"}
+
 Split = tuple[Tensor, Tensor]
 
 
@@ -84,7 +86,7 @@ def main() -> None:
     a, b = (train(network(2 * args.seed + k), held, seed=k) for k in (1, 2))
     curves: dict[str, Barrier] = {}
     table = Table(title="Two digits MLPs (64-64-64-10), different seeds, held-out images")
-    for column in ("method", "loss barrier", "accuracy of the average", "seconds"):
+    for column in ("method", "loss barrier", "average's accuracy", "seconds"):
         table.add_column(column, justify="left" if column == "method" else "right", no_wrap=column == "method")
     for method, options in METHODS.items():
         alignment = match(a, b, method, data=held, seed=args.seed, **options)
@@ -92,7 +94,7 @@ def main() -> None:
         curve = barrier(a, aligned, data=test)
         average = merge(a, aligned)
         accuracy = (average(test[0]).argmax(1) == test[1]).float().mean()
-        name = "identity (naive average)" if method == "identity" else method
+        name = LABELS.get(method, method)
         table.add_row(name, f"{float(curve):.3f}", f"{accuracy:.1%}", f"{alignment.elapsed:.2f}")
         if "+" not in method:
             curves[name] = curve
