@@ -29,6 +29,7 @@ parser.add_argument(
     "--output", type=Path, default=Path("outputs/diverse_depth_mlps.png"), help="where the picture goes"
 )
 args = parser.parse_args()
+torch.set_num_threads(1)  # tiny matrices: more threads only wait for one another
 
 DEPTHS = (3, 4, 5)
 networks, pairs, steps, iterations = (4, 1, 2, 2) if args.quick else (32, 2, 240, 60)
