@@ -112,8 +112,7 @@ class Sweep(nn.Module):
         if not self.normalise:
             return m
         n = m.shape[-2]
-        m = m / s.scale
         m = m - m.mean(dim=-2, keepdim=True) * (n / (n + PRIOR))
         channel = m.square().mean(dim=-2, keepdim=True)
         variance = (n * channel + PRIOR * channel.mean(dim=-1, keepdim=True)) / (n + PRIOR)
-        return m / variance.add(1e-6).sqrt()
+        return m * torch.rsqrt(variance + 1e-6 * s.scale.square())
