@@ -14,8 +14,7 @@ except ImportError:
 def segment_sum(values: Tensor, index: Tensor, size: int) -> Tensor:
     """out[k] = Σ over e with index[e] = k of values[e], for a sorted ``index``.
 
-    ``segment_csr`` reads every value once and writes every sum once; ``index_add`` is the same sum in a slower way
-    (60 against 85 ms for 500k edges of 64 channels on one core).
+    ``segment_csr`` reads every value once and writes every sum once; ``index_add`` is the same sum.
 
     Shapes:
         - **values:** ``[E, M]``; **index:** ``[E]``; **output:** ``[size, M]``

@@ -106,8 +106,6 @@ class Sweep(nn.Module):
 
         A few nodes say little about their distribution (two of them would become ±1 whatever they hold), so the mean is
         shrunk towards zero and the variance towards that of all channels, as if PRIOR more nodes had been seen.
-        Digits MLPs, held-out barrier after 300 steps of training: 0.034; without centring 0.035; with one scale for all
-        channels 0.044.
         """
         if not self.normalise:
             return m
