@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig
 
 
 def config_folder() -> Path:
@@ -18,3 +22,14 @@ def config_folder() -> Path:
 def choices(group: str) -> list[str]:
     """Names of the configs of a group, e.g. of ``arch``."""
     return sorted(path.stem for path in (config_folder() / group).glob("*.yaml"))
+
+
+def require_arch(config: DictConfig) -> None:
+    """Exit with the choices unless exactly one architecture was chosen."""
+    if "arch" not in config:
+        sys.exit(f"no architecture chosen; pass +arch=<one of {', '.join(choices('arch'))}>")
+    several = [word for word in HydraConfig.get().overrides.task if word.startswith("+arch=[")]
+    if several:
+        sys.exit(
+            f"{several[0]} would merge the architectures into one; list them in an experiment instead: see configs/experiment"
+        )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import safetensors
@@ -12,19 +13,27 @@ import safetensors.torch
 from torch import Tensor
 
 
-def save_tensors(tensors: Mapping[str, Tensor], path: str | os.PathLike[str], meta: Mapping[str, str]) -> None:
-    """Write ``tensors`` and ``meta`` to ``path``; the file appears complete or not at all."""
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A temporary file to write, which takes the place of ``path`` when all went well and vanishes when not."""
     path = Path(path)
-    plain = {k: v.detach().cpu().contiguous().clone() for k, v in tensors.items()}
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(handle)
+    temporary = Path(name)
     try:
-        safetensors.torch.save_file(plain, temporary, dict(meta))
+        yield temporary
         os.chmod(temporary, 0o666 & ~_umask())  # mkstemp's own mode would lock out everybody else
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
+
+
+def save_tensors(tensors: Mapping[str, Tensor], path: str | os.PathLike[str], meta: Mapping[str, str]) -> None:
+    """Write ``tensors`` and ``meta`` to ``path``; the file appears complete or not at all."""
+    plain = {k: v.detach().cpu().contiguous().clone() for k, v in tensors.items()}
+    with replacing(path) as temporary:
+        safetensors.torch.save_file(plain, temporary, dict(meta))
 
 
 def _umask() -> int:

@@ -1,1 +1,8 @@
-"""Families of networks to align."""
+"""Zoos: many trained networks, built by ``python -m align.zoo``, stored safely, opened lazily."""
+
+from .build import build, zoo_folder
+from .config import ZooConfig
+from .together import Recipe
+from .zoo import DamagedShardError, Zoo
+
+__all__ = ["DamagedShardError", "Recipe", "Zoo", "ZooConfig", "build", "zoo_folder"]

@@ -1,4 +1,4 @@
-"""Train many small networks at once: one batched step moves all of them.
+"""Train networks: many small ones at once, or a large one by itself.
 
 Parameters of K networks are stacked on a leading axis and the forward pass is ``vmap``-ed over it, so that K small
 matrix products become one. Each network has its own initialisation and its own order of the data.
@@ -6,7 +6,7 @@ matrix products become one. Each network has its own initialisation and its own 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -14,10 +14,8 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 from torch.nn import functional as F
 
-from ..progress import progress
-
-Split = tuple[Tensor, Tensor]
-Make = Callable[[], nn.Module]
+Tensors = dict[str, Tensor]
+Loss = Callable[[Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
@@ -26,60 +24,89 @@ class Recipe:
 
     Args:
         epochs: Passes over the data.
-        batch: Samples per step.
+        batch: Samples per step; all of them if there are fewer.
         lr: Adam's learning rate.
     """
 
     epochs: int = 5
     batch: int = 128
-    lr: float = 5e-3
+    lr: float = 1e-3
+
+    def steps(self, count: int) -> int:
+        """Optimiser steps with ``count`` samples."""
+        return self.epochs * max(1, count // self.batch)
 
 
-def seeded(make: Make, seed: int) -> nn.Module:
-    """A new network initialised from ``seed``; the caller's random state stays."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return make()
-
-
-def train_together(make: Make, seeds: list[int], data: Split, recipe: Recipe) -> list[dict[str, Tensor]]:
-    """Train one network per seed, all at once.
+def train_together(
+    models: Sequence[nn.Module],
+    seeds: Sequence[int],
+    x: Tensor,
+    y: Tensor,
+    recipe: Recipe,
+    loss: Loss = F.cross_entropy,
+    own: bool = False,
+    step: Callable[[], None] = lambda: None,
+) -> list[Tensors]:
+    """Train untrained networks of one architecture, all at once.
 
     Args:
-        make: Builds an untrained network (without BatchNorm: its statistics are updated in place).
-        seeds: One per network, for initialisation and order of the data.
-        data: Inputs and labels.
+        models: The networks (without BatchNorm: its statistics are updated in place).
+        seeds: One per network, for the order of the data.
+        x: Inputs ``[N, ...]``.
+        y: Targets ``[N, ...]``, or ``[K, N, ...]`` if every network has its ``own``.
         recipe: Epochs, batch size, learning rate.
+        loss: Mean loss of outputs and targets.
+        own: Whether y has a leading axis of networks.
+        step: Called after every step.
 
     Returns:
         One state dict per network.
     """
-    models = [seeded(make, seed) for seed in seeds]
     if any(True for _ in models[0].buffers()):
-        raise ValueError("networks with buffers (BatchNorm) cannot be trained together; train them one by one")
-    stacked, _ = stack_module_state(models)
+        raise ValueError("networks with buffers (BatchNorm) cannot be trained together; use train_alone (together=1)")
+    stacked, _ = stack_module_state(list(models))
     params = {k: p.detach().requires_grad_() for k, p in stacked.items()}
     optimiser = torch.optim.Adam(params.values(), lr=recipe.lr, fused=True)
-    template = models[0]
-    x, y = data
 
-    def loss_of(p: dict[str, Tensor], index: Tensor) -> Tensor:
-        return F.cross_entropy(functional_call(template, p, (x[index],)), y[index])
+    def loss_of(p: Tensors, index: Tensor, target: Tensor) -> Tensor:
+        return loss(functional_call(models[0], p, (x[index],)), target[index])
 
-    steps = recipe.epochs * (len(x) // recipe.batch)
-    with progress(f"training {len(seeds)} networks", steps) as step:
-        for index in orders(seeds, len(x), recipe):
-            optimiser.zero_grad()
-            vmap(loss_of, randomness="different")(params, index).sum().backward()
-            optimiser.step()
-            step()
-    return [{k: p.detach()[i].clone() for k, p in params.items()} for i in range(len(seeds))]
+    losses = vmap(loss_of, in_dims=(0, 0, 0 if own else None), randomness="different")
+    for index in orders(seeds, len(x), recipe):
+        optimiser.zero_grad()
+        losses(params, index, y).sum().backward()
+        optimiser.step()
+        step()
+    return [{k: p.detach()[i].clone() for k, p in params.items()} for i in range(len(models))]
 
 
-def orders(seeds: list[int], count: int, recipe: Recipe) -> Iterator[Tensor]:
+def train_alone(
+    model: nn.Module,
+    seed: int,
+    x: Tensor,
+    y: Tensor,
+    recipe: Recipe,
+    loss: Loss = F.cross_entropy,
+    step: Callable[[], None] = lambda: None,
+) -> Tensors:
+    """Train one network the plain way, images with their channels last in memory: that is faster for convolutions."""
+    if x.dim() == 4:
+        model, x = model.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
+    optimiser = torch.optim.Adam(model.parameters(), lr=recipe.lr, fused=True)
+    model.train()
+    for index in orders([seed], len(x), recipe):
+        optimiser.zero_grad()
+        loss(model(x[index[0]]), y[index[0]]).backward()
+        optimiser.step()
+        step()
+    return {k: t.detach().clone(memory_format=torch.contiguous_format) for k, t in model.state_dict().items()}
+
+
+def orders(seeds: Sequence[int], count: int, recipe: Recipe) -> Iterator[Tensor]:
     """Indices of every step's batch, ``[networks, batch]``; each network shuffles by its own seed."""
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
+    batch = min(recipe.batch, count)
     for _ in range(recipe.epochs):
         shuffled = torch.stack([torch.randperm(count, generator=g) for g in generators])
-        for start in range(0, count - recipe.batch + 1, recipe.batch):
-            yield shuffled[:, start : start + recipe.batch]
+        for start in range(0, count - batch + 1, batch):
+            yield shuffled[:, start : start + batch]

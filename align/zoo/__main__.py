@@ -1,0 +1,58 @@
+"""Build zoos: ``python -m align.zoo +arch=mlp data=fashion_mnist count=256``.
+
+The same command starts a zoo, goes on with it after an interruption, repairs damaged shards, and, with a larger count,
+adds networks to it. ``python -m align.zoo folder=<a zoo's folder>`` does so for a zoo that exists already.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from statistics import mean, stdev
+
+import hydra
+from omegaconf import DictConfig
+from rich.console import Console
+from rich.table import Table
+
+from ..configuration import config_folder, require_arch
+from .build import build
+from .composed import build_zoos
+from .zoo import Zoo
+
+
+def summary(zoos: list[Zoo]) -> Table:
+    """Number and quality of the networks."""
+    table = Table(title="zoos")
+    for column in ("zoo", "networks", "train / val / test", "train loss", "test loss", "test accuracy"):
+        table.add_column(column, justify="left" if column == "zoo" else "right")
+    for zoo in zoos:
+        records = list(zoo.records.values())
+        sizes = " / ".join(str(len(zoo.members(part))) for part in ("train", "val", "test"))
+        losses = [mean(values) for values in zip(*((r.train_loss, r.test_loss) for r in records), strict=True)]
+        right = [r.test_accuracy for r in records if r.test_accuracy is not None]
+        spread = f" ± {stdev(right):.1%}" if len(right) > 1 else ""
+        accuracy = f"{mean(right):.1%}{spread}" if right else "-"
+        table.add_row(zoo.folder.name, str(len(zoo)), sizes, *(f"{x:.4g}" for x in losses), accuracy)
+    return table
+
+
+@hydra.main(version_base="1.3", config_path=str(config_folder()), config_name="zoo")
+def main(config: DictConfig) -> None:
+    try:
+        if config.folder is not None and "arch" not in config:
+            zoo = Zoo(config.folder)
+            zoos = [build(zoo.config, len(zoo), Path(config.folder), config.engine, config.workers, config.address)]
+        else:
+            require_arch(config)
+            zoos = build_zoos(config, config)
+    except (ValueError, FileNotFoundError, RuntimeError, ImportError) as error:
+        sys.exit(str(error))
+    console = Console()
+    console.print(summary(zoos))
+    for zoo in zoos:
+        console.print(str(zoo.folder), soft_wrap=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""Build a zoo, or go on with one that is not finished."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..data import cache_folder
+from ..progress import progress
+from .config import ZooConfig
+from .engines import Result, in_process, in_processes, on_ray, task_of
+from .shard import Record, write_shard
+from .zoo import INDEX, Zoo, read_index, write_index
+
+ENGINES = ("local", "ray")
+
+
+def zoo_folder(config: ZooConfig) -> Path:
+    """Where the zoo lives unless told otherwise: ``zoos/`` in the cache folder."""
+    return cache_folder() / "zoos" / config.folder_name
+
+
+def build(
+    config: ZooConfig,
+    count: int,
+    folder: str | os.PathLike[str] | None = None,
+    engine: str = "local",
+    workers: int = 1,
+    address: str | None = None,
+) -> Zoo:
+    """Train what is missing of a zoo of at least ``count`` networks, and open it.
+
+    A shard counts when the index names it and its file has the index's checksum; all others are trained, so the same
+    call starts, resumes, repairs and enlarges a zoo. The index is rewritten after every shard, each file appears
+    complete or not at all, and one process at a time may build.
+
+    Args:
+        config: What defines the zoo.
+        count: Networks to have at least; rounded up to whole shards.
+        folder: The zoo's folder; by default chosen by the config, in the cache folder.
+        engine: ``local``, or ``ray`` for a Ray cluster.
+        workers: Processes of the local engine.
+        address: Of the Ray cluster; ``None`` starts Ray on this machine.
+    """
+    if engine not in ENGINES:
+        raise ValueError(f"no engine {engine!r}; choose one of {', '.join(ENGINES)}")
+    folder = Path(folder) if folder is not None else zoo_folder(config)
+    folder.mkdir(parents=True, exist_ok=True)
+    with _alone(folder):
+        _require_same(folder, config)
+        done = _sound_shards(folder)
+        missing = [shard for shard in range(-(-count // config.together)) if shard not in done]
+        if missing:
+            _train(config, folder, done, missing, engine, workers, address)
+    return Zoo(folder)
+
+
+def _train(
+    config: ZooConfig,
+    folder: Path,
+    done: dict[int, tuple[str, list[Record]]],
+    missing: list[int],
+    engine: str,
+    workers: int,
+    address: str | None,
+) -> None:
+    per_shard = config.recipe.steps(len(task_of(config).samples("train")[0]))
+    with progress(
+        f"training {len(missing) * config.together} networks ({config.name})", len(missing) * per_shard
+    ) as bar:
+
+        def step(count: int) -> None:
+            bar(note=f"{len(done)} shards done", advance=count)
+
+        results: Iterator[Result]
+        if engine == "ray":
+            results = on_ray(config, missing, step, address)
+        elif workers > 1 and len(missing) > 1:
+            results = in_processes(config, missing, step, min(workers, len(missing)))
+        else:
+            results = in_process(config, missing, step)
+        for shard, tensors, records in results:
+            done[shard] = (write_shard(folder, shard, tensors), records)
+            write_index(folder, config, done)
+
+
+def _sound_shards(folder: Path) -> dict[int, tuple[str, list[Record]]]:
+    """The finished shards, by number: checksum and records."""
+    if not (folder / INDEX).is_file():
+        return {}
+    zoo, shards = Zoo(folder), read_index(folder)["shards"]
+    entries = {int(k): (s["sha256"], [Record(**r) for r in s["records"]]) for k, s in shards.items()}
+    return {k: entry for k, entry in entries.items() if zoo.sound(k)}
+
+
+def _require_same(folder: Path, config: ZooConfig) -> None:
+    if (folder / INDEX).is_file() and Zoo(folder).config.to_json() != config.to_json():
+        raise ValueError(f"{folder} holds a zoo of another config; choose another folder, or delete it first")
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep a second builder out; the system lifts the lock when this process ends, however it does."""
+    import fcntl
+
+    with (folder / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RuntimeError(f"another process is building {folder}; wait for it, or stop it") from None
+        yield

@@ -1,0 +1,115 @@
+"""Where shards are trained: in this process, in several, or on a Ray cluster. The result is the same."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from functools import lru_cache
+from typing import Any
+
+from .config import ZooConfig
+from .shard import Record, train_shard
+from .task import Task, make_task
+from .together import Tensors
+
+Result = tuple[int, Tensors, list[Record]]
+"""A shard's number, its networks, and their records."""
+POLL = 0.2
+"""Seconds between two looks at the workers' progress."""
+
+
+def in_process(config: ZooConfig, shards: Sequence[int], step: Callable[[int], None]) -> Iterator[Result]:
+    """One shard after the other, here."""
+    task = task_of(config)
+    for shard in shards:
+        yield (shard, *train_shard(config, task, shard, lambda: step(1)))
+
+
+def in_processes(
+    config: ZooConfig, shards: Sequence[int], step: Callable[[int], None], workers: int
+) -> Iterator[Result]:
+    """Several shards at once, each in a process of its own; results come in any order."""
+    context = multiprocessing.get_context("spawn")  # a forked torch may hang
+    counter = context.Value("q", 0)
+    with ProcessPoolExecutor(workers, context, _start_worker, (counter,)) as pool:
+        waiting: set[Future[Result]] = {pool.submit(_work, config, shard) for shard in shards}
+        seen = 0
+        try:
+            while waiting:
+                done, waiting = wait(waiting, POLL, FIRST_COMPLETED)
+                now = counter.value
+                step(now - seen)
+                seen = now
+                yield from (future.result() for future in done)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in list(pool._processes.values()):
+                process.terminate()
+            raise
+
+
+def on_ray(
+    config: ZooConfig, shards: Sequence[int], step: Callable[[int], None], address: str | None
+) -> Iterator[Result]:
+    """Shards over a Ray cluster. A worker that dies costs its shard only: Ray starts it again elsewhere.
+
+    Args:
+        address: ``"auto"`` or a cluster's address; ``None`` starts Ray on this machine.
+    """
+    try:
+        import ray
+    except ImportError as error:
+        raise ImportError("engine=ray needs Ray: pip install 'wsgraph[ray]'") from error
+    started = not ray.is_initialized()
+    if started:
+        ray.init(address=address, log_to_driver=False, include_dashboard=False)
+    try:
+        remote = ray.remote(num_cpus=1, max_retries=-1)(_work)
+        waiting = [remote.remote(config, shard) for shard in shards]
+        while waiting:
+            (ready,), waiting = ray.wait(waiting)
+            result: Result = ray.get(ready)
+            step(_steps(config, result))
+            yield result
+    finally:
+        if started:
+            ray.shutdown()
+
+
+def _steps(config: ZooConfig, result: Result) -> int:
+    task = task_of(config)
+    return config.recipe.steps(len(task.samples("train")[0]))
+
+
+_counter: Any = None
+
+
+def _start_worker(counter: Any) -> None:
+    """In a new worker: count steps where the parent sees them, and end when the parent ends, however it does."""
+    global _counter
+    _counter = counter
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
+
+
+def _work(config: ZooConfig, shard: int) -> Result:
+    def step() -> None:
+        if _counter is not None:
+            with _counter.get_lock():
+                _counter.value += 1
+
+    return (shard, *train_shard(config, task_of(config), shard, step))
+
+
+@lru_cache(maxsize=1)  # one data set in memory is enough
+def _task(key: tuple[object, ...]) -> Task:
+    return make_task(*key)  # type: ignore[arg-type]
+
+
+def task_of(config: ZooConfig) -> Task:
+    """The config's task, loaded once per process."""
+    return _task((config.task, config.data, config.shape, config.side))

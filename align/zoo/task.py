@@ -1,0 +1,116 @@
+"""What networks are trained for: inputs, targets, and the loss between them.
+
+A classifier learns from one data set like all the others of its zoo. An implicit representation fits a signal, its
+*item*, and has targets of its own; several networks of one item are its *views*.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from ..data import DataSet, fetch, load
+from ..data.splits import disjoint_split
+
+Split = tuple[Tensor, Tensor]
+Loss = Callable[[Tensor, Tensor], Tensor]
+Part = Literal["train", "test"]
+SIDES = ("all", "first", "second")
+POINTS = 256
+"""Samples of a wave."""
+
+
+class Task(Protocol):
+    """Samples and their loss.
+
+    Attributes:
+        loss: Mean loss of outputs and targets.
+        own: Whether every item has targets of its own; inputs are the same for all.
+    """
+
+    loss: Loss
+    own: bool
+
+    def samples(self, part: Part, item: int = 0) -> Split:
+        """Inputs and targets to learn from (``train``) or to be judged on (``test``)."""
+
+
+class Classify:
+    """Name the class of an image; ``side`` is one of two disjoint parts of the training images, or all of them."""
+
+    own = False
+
+    def __init__(self, data: DataSet, side: str = "all") -> None:
+        self.loss = F.cross_entropy
+        self.train, self.test = data.train, data.test
+        if side != "all":
+            index = disjoint_split(data.train[1])[SIDES.index(side) - 1]
+            self.train = (data.train[0][index], data.train[1][index])
+
+    def samples(self, part: Part, item: int = 0) -> Split:
+        return self.train if part == "train" else self.test
+
+
+class Waves:
+    """Fit f(x) = sin(a x) on [-π, π], a ~ U(0.5, 10) drawn by the item's number; inputs are x / π."""
+
+    own = True
+    low, high = 0.5, 10.0
+
+    def __init__(self) -> None:
+        self.loss = F.mse_loss
+        self.train = torch.linspace(-1, 1, POINTS)[:, None]
+        self.test = (self.train[1:] + self.train[:-1]) / 2
+
+    def frequency(self, item: int) -> float:
+        """The item's a."""
+        u = torch.rand((), generator=torch.Generator().manual_seed(item), dtype=torch.float64)
+        return self.low + (self.high - self.low) * float(u)
+
+    def samples(self, part: Part, item: int = 0) -> Split:
+        x = self.train if part == "train" else self.test
+        return x, torch.sin(self.frequency(item) * math.pi * x)
+
+
+class Images:
+    """Fit an image, the item-th of the training set: coordinates in [-1, 1]² to normalised pixels.
+
+    All pixels are learned, so train and test are the same.
+    """
+
+    own = True
+
+    def __init__(self, data: DataSet) -> None:
+        self.loss = F.mse_loss
+        self.images = data.train[0]
+        _, height, width = data.shape
+        rows, columns = torch.linspace(-1, 1, height), torch.linspace(-1, 1, width)
+        self.grid = torch.cartesian_prod(rows, columns)
+
+    def samples(self, part: Part, item: int = 0) -> Split:
+        if item >= len(self.images):
+            raise ValueError(f"image {item} was asked for, but the data set has {len(self.images)}; lower count")
+        return self.grid, self.images[item].flatten(1).T.contiguous()
+
+
+def make_task(name: str, data: str | None, shape: tuple[int, int, int] | None, side: str = "all") -> Task:
+    """A task by name: ``classify`` or ``images`` of a data set, or ``waves``. A missing data set is fetched."""
+    if name == "waves":
+        return Waves()
+    if name not in ("classify", "images"):
+        raise ValueError(f"no task {name!r}; choose classify, images or waves")
+    if data is None:
+        raise ValueError(f"task {name} needs a data set")
+    if side not in SIDES:
+        raise ValueError(f"no side {side!r} of a data set; choose one of {', '.join(SIDES)}")
+    try:
+        loaded = load(data, shape=shape)
+    except FileNotFoundError:
+        fetch(data)
+        loaded = load(data, shape=shape)
+    return Classify(loaded, side) if name == "classify" else Images(loaded)
