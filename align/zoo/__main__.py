@@ -7,11 +7,10 @@ adds networks to it. ``python -m align.zoo folder=<a zoo's folder>`` does so for
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from statistics import mean, stdev
 
 import hydra
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 from rich.table import Table
 
@@ -42,7 +41,8 @@ def main(config: DictConfig) -> None:
     try:
         if config.folder is not None and "arch" not in config:
             zoo = Zoo(config.folder)
-            zoos = [build(zoo.config, len(zoo), Path(config.folder), config.engine, config.workers, config.address)]
+            count = max(zoo.records) + 1 if OmegaConf.is_interpolation(config, "count") else config.count
+            zoos = [build(zoo.config, count, zoo.folder, config.engine, config.workers, config.address)]
         else:
             require_arch(config)
             zoos = build_zoos(config, config)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from ..data import cache_folder
 from ..progress import progress
 from .config import ZooConfig
 from .engines import Result, in_process, in_processes, on_ray, task_of
-from .shard import Record, write_shard
+from .shard import Record, file_name, write_shard
 from .zoo import INDEX, Zoo, read_index, write_index
 
 ENGINES = ("local", "ray")
@@ -32,8 +32,8 @@ def build(
 ) -> Zoo:
     """Train what is missing of a zoo of at least ``count`` networks, and open it.
 
-    A shard counts when the index names it and its file has the index's checksum; all others are trained, so the same
-    call starts, resumes, repairs and enlarges a zoo. The index is rewritten after every shard, each file appears
+    A shard counts when the index names it and its file has the index's checksum; others are trained, so the same call
+    starts, resumes, repairs and enlarges a zoo. The index is rewritten after every shard, each file appears
     complete or not at all, and one process at a time may build.
 
     Args:
@@ -46,58 +46,66 @@ def build(
     """
     if engine not in ENGINES:
         raise ValueError(f"no engine {engine!r}; choose one of {', '.join(ENGINES)}")
+    if count < 1:
+        raise ValueError(f"count is {count}, expected at least one network")
     folder = Path(folder) if folder is not None else zoo_folder(config)
     folder.mkdir(parents=True, exist_ok=True)
     with _alone(folder):
-        _require_same(folder, config)
-        done = _sound_shards(folder)
-        missing = [shard for shard in range(-(-count // config.together)) if shard not in done]
+        _sweep(folder)
+        entries = _entries(folder, config)
+        wanted = {*range(-(-count // config.together)), *entries}
+        missing = sorted(wanted - set(Zoo(folder).sound_shards() if entries else ()))
         if missing:
-            _train(config, folder, done, missing, engine, workers, address)
+            _train(config, folder, entries, missing, engine, workers, address)
     return Zoo(folder)
 
 
 def _train(
     config: ZooConfig,
     folder: Path,
-    done: dict[int, tuple[str, list[Record]]],
+    entries: dict[int, tuple[str, list[Record]]],
     missing: list[int],
     engine: str,
     workers: int,
     address: str | None,
 ) -> None:
-    per_shard = config.recipe.steps(len(task_of(config).samples("train")[0]))
-    with progress(
-        f"training {len(missing) * config.together} networks ({config.name})", len(missing) * per_shard
-    ) as bar:
+    last = config.item_of((missing[-1] + 1) * config.together - 1)
+    samples, _ = task_of(config).samples("train", last)  # an error, now and not at the end, if there is no such item
+    title, done = f"training {len(missing) * config.together} networks ({config.name})", 0
+    with progress(title, len(missing) * config.recipe.steps(len(samples))) as bar:
 
         def step(count: int) -> None:
-            bar(note=f"{len(done)} shards done", advance=count)
+            bar(note=f"{done} of {len(missing)} shards", advance=count)
 
-        results: Iterator[Result]
+        results: Generator[Result, None, None]
         if engine == "ray":
             results = on_ray(config, missing, step, address)
         elif workers > 1 and len(missing) > 1:
             results = in_processes(config, missing, step, min(workers, len(missing)))
         else:
             results = in_process(config, missing, step)
-        for shard, tensors, records in results:
-            done[shard] = (write_shard(folder, shard, tensors), records)
-            write_index(folder, config, done)
+        with closing(results):  # ends the workers, whatever happens here
+            for shard, tensors, records in results:
+                entries[shard] = (write_shard(folder, shard, tensors), records)
+                write_index(folder, config, entries)
+                done += 1
 
 
-def _sound_shards(folder: Path) -> dict[int, tuple[str, list[Record]]]:
-    """The finished shards, by number: checksum and records."""
+def _entries(folder: Path, config: ZooConfig) -> dict[int, tuple[str, list[Record]]]:
+    """Checksum and records of the shards that the index names, by number."""
     if not (folder / INDEX).is_file():
         return {}
-    zoo, shards = Zoo(folder), read_index(folder)["shards"]
-    entries = {int(k): (s["sha256"], [Record(**r) for r in s["records"]]) for k, s in shards.items()}
-    return {k: entry for k, entry in entries.items() if zoo.sound(k)}
-
-
-def _require_same(folder: Path, config: ZooConfig) -> None:
-    if (folder / INDEX).is_file() and Zoo(folder).config.to_json() != config.to_json():
+    index = read_index(folder)
+    if ZooConfig.from_json(index["config"]).to_json() != config.to_json():
         raise ValueError(f"{folder} holds a zoo of another config; choose another folder, or delete it first")
+    return {int(k): (s["sha256"], [Record(**r) for r in s["records"]]) for k, s in index["shards"].items()}
+
+
+def _sweep(folder: Path) -> None:
+    """Remove the unfinished files of a builder that was killed."""
+    for name in (INDEX, file_name(0).replace("00000", "*")):
+        for path in folder.glob(f".{name}.*"):
+            path.unlink()
 
 
 @contextmanager

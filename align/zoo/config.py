@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import torch
-from torch import nn
+from torch import Tensor, nn
 
-from .architectures import ARCHITECTURES
-from .task import Task, make_task
+from .architectures import ARCHITECTURES, seeded
+from .task import Task, example_input, make_task
 from .together import Recipe
 
 PARTS = ("train", "val", "test")
@@ -56,18 +55,24 @@ class ZooConfig:
     def __post_init__(self) -> None:
         if self.make not in ARCHITECTURES:
             raise ValueError(f"no architecture {self.make!r}; choose one of {', '.join(ARCHITECTURES)}")
+        if min(self.together, self.views, sum(self.split)) < 1:
+            raise ValueError(
+                f"got together={self.together}, views={self.views}, split={self.split}: expected at least 1"
+            )
         if self.together % self.views:
             raise ValueError(f"together={self.together} is not a multiple of views={self.views}: items would be torn")
 
     def network(self, seed: int) -> nn.Module:
         """An untrained network, initialised from ``seed``; the caller's random state stays."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            return ARCHITECTURES[self.make](**self.args)
+        return seeded(lambda: ARCHITECTURES[self.make](**self.args), seed)
 
     def make_task(self) -> Task:
         """The task, its data loaded (fetched, if missing)."""
         return make_task(self.task, self.data, self.shape, self.side)
+
+    def example_input(self) -> Tensor:
+        """Two inputs that a network takes, without loading data."""
+        return example_input(self.task, self.data, self.shape)
 
     def seed_of(self, number: int) -> int:
         """Seed of a network: initialisation and order of the data."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from functools import lru_cache
 from typing import Any
 
@@ -21,7 +23,7 @@ POLL = 0.2
 """Seconds between two looks at the workers' progress."""
 
 
-def in_process(config: ZooConfig, shards: Sequence[int], step: Callable[[int], None]) -> Iterator[Result]:
+def in_process(config: ZooConfig, shards: Sequence[int], step: Callable[[int], None]) -> Generator[Result, None, None]:
     """One shard after the other, here."""
     task = task_of(config)
     for shard in shards:
@@ -30,7 +32,7 @@ def in_process(config: ZooConfig, shards: Sequence[int], step: Callable[[int], N
 
 def in_processes(
     config: ZooConfig, shards: Sequence[int], step: Callable[[int], None], workers: int
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """Several shards at once, each in a process of its own; results come in any order."""
     context = multiprocessing.get_context("spawn")  # a forked torch may hang
     counter = context.Value("q", 0)
@@ -44,16 +46,20 @@ def in_processes(
                 step(now - seen)
                 seen = now
                 yield from (future.result() for future in done)
+        except BrokenProcessPool:
+            message = "a worker process died (out of memory?); what is finished is kept, the same command goes on"
+            raise RuntimeError(message) from None
         except BaseException:
+            processes = list(pool._processes.values())  # shutdown forgets them
             pool.shutdown(wait=False, cancel_futures=True)
-            for process in list(pool._processes.values()):
+            for process in processes:
                 process.terminate()
             raise
 
 
 def on_ray(
     config: ZooConfig, shards: Sequence[int], step: Callable[[int], None], address: str | None
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """Shards over a Ray cluster. A worker that dies costs its shard only: Ray starts it again elsewhere.
 
     Args:
@@ -72,16 +78,11 @@ def on_ray(
         while waiting:
             (ready,), waiting = ray.wait(waiting)
             result: Result = ray.get(ready)
-            step(_steps(config, result))
+            step(config.recipe.steps(len(task_of(config).samples("train")[0])))
             yield result
     finally:
         if started:
             ray.shutdown()
-
-
-def _steps(config: ZooConfig, result: Result) -> int:
-    task = task_of(config)
-    return config.recipe.steps(len(task.samples("train")[0]))
 
 
 _counter: Any = None
@@ -91,9 +92,15 @@ def _start_worker(counter: Any) -> None:
     """In a new worker: count steps where the parent sees them, and end when the parent ends, however it does."""
     global _counter
     _counter = counter
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
     assert parent is not None
-    threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
+    parent.join()
+    os._exit(1)
 
 
 def _work(config: ZooConfig, shard: int) -> Result:

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ..data import DataSet, fetch, load
+from ..data.catalogue import entry
 from ..data.splits import disjoint_split
 
 Split = tuple[Tensor, Tensor]
@@ -46,7 +47,7 @@ class Classify:
     own = False
 
     def __init__(self, data: DataSet, side: str = "all") -> None:
-        self.loss = F.cross_entropy
+        self.loss: Loss = F.cross_entropy
         self.train, self.test = data.train, data.test
         if side != "all":
             index = disjoint_split(data.train[1])[SIDES.index(side) - 1]
@@ -63,7 +64,7 @@ class Waves:
     low, high = 0.5, 10.0
 
     def __init__(self) -> None:
-        self.loss = F.mse_loss
+        self.loss: Loss = F.mse_loss
         self.train = torch.linspace(-1, 1, POINTS)[:, None]
         self.test = (self.train[1:] + self.train[:-1]) / 2
 
@@ -86,7 +87,7 @@ class Images:
     own = True
 
     def __init__(self, data: DataSet) -> None:
-        self.loss = F.mse_loss
+        self.loss: Loss = F.mse_loss
         self.images = data.train[0]
         _, height, width = data.shape
         rows, columns = torch.linspace(-1, 1, height), torch.linspace(-1, 1, width)
@@ -108,9 +109,20 @@ def make_task(name: str, data: str | None, shape: tuple[int, int, int] | None, s
         raise ValueError(f"task {name} needs a data set")
     if side not in SIDES:
         raise ValueError(f"no side {side!r} of a data set; choose one of {', '.join(SIDES)}")
+    if name == "images" and side != "all":
+        raise ValueError(f"task images fits every image by itself: a side has no meaning, but side={side!r} was given")
     try:
         loaded = load(data, shape=shape)
     except FileNotFoundError:
         fetch(data)
         loaded = load(data, shape=shape)
     return Classify(loaded, side) if name == "classify" else Images(loaded)
+
+
+def example_input(name: str, data: str | None, shape: tuple[int, int, int] | None) -> Tensor:
+    """Two inputs of the shape that a task's networks take; no data is loaded."""
+    if name == "classify" and data is not None:
+        size: tuple[int, ...] = shape or entry(data).shape
+    else:
+        size = (1,) if name == "waves" else (2,)
+    return torch.randn(2, *size, generator=torch.Generator().manual_seed(0))

@@ -91,7 +91,8 @@ def train_alone(
 ) -> Tensors:
     """Train one network the plain way, images with their channels last in memory: that is faster for convolutions."""
     if x.dim() == 4:
-        model, x = model.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
+        model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        x = x.contiguous(memory_format=torch.channels_last)
     optimiser = torch.optim.Adam(model.parameters(), lr=recipe.lr, fused=True)
     model.train()
     for index in orders([seed], len(x), recipe):

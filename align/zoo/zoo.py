@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cached_property
@@ -24,6 +26,8 @@ from .together import Tensors
 
 INDEX = "zoo.json"
 FORMAT = 1
+PLAIN = re.compile(r"[\w./=-]+")
+"""What needs no quotes on a command line."""
 
 
 class DamagedShardError(ValueError):
@@ -45,7 +49,7 @@ class Zoo:
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = Path(folder)
+        self.folder = Path(folder).absolute()  # files are opened later, perhaps from another working directory
         index = read_index(self.folder)
         self.config = ZooConfig.from_json(index["config"])
         self._checksums = {int(k): s["sha256"] for k, s in index["shards"].items()}
@@ -95,7 +99,7 @@ class Zoo:
     @cached_property
     def spec(self) -> Spec:
         """The networks' symmetry."""
-        return trace(self.template, self.task.samples("train")[0][:2])
+        return trace(self.template, self.config.example_input())
 
     def _shard(self, shard: int) -> OpenShard:
         if shard not in self._open:
@@ -115,16 +119,23 @@ class Zoo:
             raise self._damaged(path, "its checksum is not the index's: it is truncated, changed or of another zoo")
 
     def _damaged(self, path: Path, reason: str) -> DamagedShardError:
-        command = f"python -m align.zoo folder={self.folder}"
+        override = f"folder={self.folder}"
+        if not PLAIN.fullmatch(override):  # quotes for Hydra, and around them those for the shell
+            override = shlex.quote(f"folder='{self.folder}'")
+        command = f"python -m align.zoo {override}"
         return DamagedShardError(f"{path} cannot be used: {reason}. Rebuild it with: {command}")
 
-    def sound(self, shard: int) -> bool:
-        """Whether a shard is in the index and its file is as written."""
-        try:
-            self._check(shard)
-        except (DamagedShardError, KeyError):
-            return False
-        return True
+    def sound_shards(self) -> list[int]:
+        """The shards whose files are as written; all of them are read."""
+
+        def sound(shard: int) -> bool:
+            try:
+                self._check(shard)
+            except DamagedShardError:
+                return False
+            return True
+
+        return [shard for shard in self._checksums if sound(shard)]
 
 
 def read_index(folder: Path) -> dict[str, Any]:
@@ -145,5 +156,7 @@ def write_index(folder: Path, config: ZooConfig, shards: Mapping[int, tuple[str,
     """Write the index: the config and, for every finished shard, its checksum and records."""
     entries = {str(k): {"sha256": shards[k][0], "records": [asdict(r) for r in shards[k][1]]} for k in sorted(shards)}
     index = {"format": FORMAT, "config": config.to_json(), "shards": entries}
-    with replacing(folder / INDEX) as temporary:
-        temporary.write_text(json.dumps(index, indent=1, sort_keys=True))
+    with replacing(folder / INDEX) as temporary, temporary.open("w") as file:
+        json.dump(index, file, indent=1, sort_keys=True)
+        file.flush()
+        os.fsync(file.fileno())  # before it takes the old one's place: a power cut must not cost both

@@ -1,0 +1,82 @@
+"""What defines a zoo, and what it is called."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from align.zoo import Recipe, ZooConfig, zoo_folder
+
+
+def test_views_of_one_item_stay_in_one_part(waves: ZooConfig) -> None:
+    parts = [waves.part_of(n) for n in range(24)]
+    assert parts[::2] == parts[1::2]
+    assert parts[::2] == (["train"] * 4 + ["val"] + ["test"]) * 2
+    assert [waves.item_of(n) for n in range(6)] == [0, 0, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize("split", [(1, 0, 0), (2, 1, 0), (0, 0, 3), (3, 2, 1)])
+def test_the_split_is_kept_among_every_few_networks(digits: ZooConfig, split: tuple[int, int, int]) -> None:
+    config = replace(digits, split=split)
+    parts = [config.part_of(n) for n in range(5 * sum(split))]
+    assert tuple(parts.count(p) // 5 for p in ("train", "val", "test")) == split
+
+
+CHANGES: list[dict[str, Any]] = [
+    {"make": "inr"},
+    {"args": {"inputs": [1, 8, 8], "hidden": [7]}},
+    {"data": "mnist"},
+    {"shape": (3, 8, 8)},
+    {"side": "first"},
+    {"recipe": Recipe(epochs=3, batch=64)},
+    {"recipe": Recipe(epochs=2, batch=64, lr=2e-3)},
+    {"together": 4},
+    {"seed": 1},
+]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: next(iter(change)))
+def test_the_folder_changes_with_whatever_changes_networks(digits: ZooConfig, change: dict[str, Any]) -> None:
+    assert zoo_folder(replace(digits, **change)) != zoo_folder(digits)
+
+
+def test_the_folder_is_in_the_cache_and_names_the_zoo(digits: ZooConfig, cache) -> None:
+    folder = zoo_folder(digits)
+    assert folder.parent == cache / "zoos"
+    assert folder.name.startswith("mlp-digits-")
+    assert zoo_folder(replace(digits, side="second")).name.startswith("mlp-digits-second-")
+    assert folder == zoo_folder(ZooConfig.from_json(digits.to_json())), "and it does not depend on the session"
+
+
+def test_json_and_back(digits: ZooConfig, waves: ZooConfig) -> None:
+    for config in (digits, waves):
+        assert ZooConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
+
+
+def test_networks_follow_from_their_seed_only(digits: ZooConfig) -> None:
+    before = torch.get_rng_state()
+    first, again, other = (digits.network(seed).state_dict() for seed in (3, 3, 4))
+    assert torch.equal(torch.get_rng_state(), before), "the caller's random numbers stay"
+    assert all(torch.equal(first[k], again[k]) for k in first)
+    assert not torch.equal(first["1.weight"], other["1.weight"])
+
+
+def test_seeds_of_zoos_do_not_meet(digits: ZooConfig) -> None:
+    other = replace(digits, seed=1)
+    assert digits.seed_of(999_999) < other.seed_of(0)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"make": "transformer"}, "no architecture 'transformer'; choose one of mlp, cnn, "),
+        ({"together": 3, "views": 2}, "together=3 is not a multiple of views=2"),
+        ({"together": 0}, "together=0, .*expected at least 1"),
+        ({"split": (0, 0, 0)}, "expected at least 1"),
+    ],
+)
+def test_nonsense_is_refused(digits: ZooConfig, change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        replace(digits, **change)
