@@ -30,6 +30,4 @@ def require_arch(config: DictConfig) -> None:
         sys.exit(f"no architecture chosen; pass +arch=<one of {', '.join(choices('arch'))}>")
     several = [word for word in HydraConfig.get().overrides.task if word.startswith("+arch=[")]
     if several:
-        sys.exit(
-            f"{several[0]} would merge the architectures into one; list them in an experiment instead: see configs/experiment"
-        )
+        sys.exit(f"{several[0]} would merge them into one; list them in an experiment, as configs/experiment does")

@@ -6,12 +6,14 @@ All functions take pairs of one architecture, stacked: ``scores[group]`` is ``[K
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.nn import functional as F
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from wsgraph import Spec
 
@@ -53,23 +55,47 @@ def lmc(
     a: Stack,
     moved: Stack,
     weight: Tensor,
-    batch: tuple[Tensor, Tensor],
+    inputs: Tensor,
+    targets: Tensor,
     loss: Callable[[Tensor, Tensor], Tensor] = F.cross_entropy,
 ) -> Tensor:
     r"""ℓ_LMC: task loss on the line to the softly permuted network, L(λ a + (1 − λ) P·b), mean over pairs.
+
+    BatchNorm takes its statistics from the inputs, as if it were reset at every point of the line.
 
     Args:
         template: A module of the architecture.
         a: Tensors of the reference networks.
         moved: Tensors of the permuted ones.
         weight: λ of each pair, ``[K]``.
-        batch: Inputs and targets, shared by all pairs.
+        inputs: Of the task, shared by all pairs.
+        targets: Of each pair, ``[K, ...]``.
         loss: The networks' own loss.
     """
-    x, y = batch
+    running = {name for name, _ in template.named_buffers()}
 
-    def one(p: dict[str, Tensor], q: dict[str, Tensor], w: Tensor) -> Tensor:
-        middle = {k: w * t + (1 - w) * q[k] if t.is_floating_point() else t for k, t in p.items()}
-        return loss(functional_call(template, middle, (x,)), y)
+    def middle(name: str, p: Tensor, q: Tensor, w: Tensor) -> Tensor:
+        if not p.is_floating_point():
+            return p
+        return w * p + (1 - w) * (q.detach() if name in running else q)
 
-    return vmap(one, randomness="different")(dict(a), dict(moved), weight).mean()
+    def one(p: dict[str, Tensor], q: dict[str, Tensor], w: Tensor, y: Tensor) -> Tensor:
+        network = {k: middle(k, t, q[k], w) for k, t in p.items()}
+        return loss(functional_call(template, network, (inputs,)), y)
+
+    with batch_statistics(template):
+        return vmap(one, randomness="different")(dict(a), dict(moved), weight, targets).mean()
+
+
+@contextmanager
+def batch_statistics(template: nn.Module) -> Iterator[None]:
+    """Inside, BatchNorm normalises by the batch at hand."""
+    norms = [m for m in template.modules() if isinstance(m, _BatchNorm)]
+    modes = [m.training for m in norms]
+    for m in norms:
+        m.training = True
+    try:
+        yield
+    finally:
+        for m, mode in zip(norms, modes, strict=True):
+            m.training = mode

@@ -6,7 +6,7 @@ import argparse
 
 import torch
 
-from . import encoder, repair, speed
+from . import repair, speed, variants
 
 
 def main() -> None:
@@ -14,19 +14,22 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     fast = commands.add_parser("speed", help="seconds, memory and distance from the floor of the learned aligner")
     fast.add_argument("networks", nargs="*", help="only those whose name contains one of these words")
-    sizes = commands.add_parser("encoder", help="short trainings on digits that choose the encoder's sizes")
-    sizes.add_argument("variants", nargs="*", help=f"only these, of {list(encoder.VARIANTS)}")
-    sizes.add_argument("--steps", type=int, default=300, help="training steps of each variant")
-    sizes.add_argument("--seeds", type=int, default=2, help="trainings of each variant")
+    chosen = []
+    for kind, table in (("encoder", variants.ENCODER), ("training", variants.TRAINING)):
+        command = commands.add_parser(kind, help=f"short trainings on digits that choose the {kind}'s settings")
+        command.add_argument("variants", nargs="*", help=f"only these, of {list(table)}")
+        command.add_argument("--steps", type=int, default=300, help="training steps of each variant")
+        command.add_argument("--seeds", type=int, default=2, help="trainings of each variant")
+        chosen.append(command)
     mended = commands.add_parser("repair", help="averages of ResNet-20s on CIFAR-10, repaired or not (trains for long)")
     mended.add_argument("--epochs", type=int, default=2, help="training epochs of each network")
     mended.add_argument("--width", type=float, default=1.0, help="width of the networks, 1 for 16-32-64 channels")
-    for command in (fast, sizes, mended):
+    for command in (fast, *chosen, mended):
         command.add_argument("--threads", type=int, default=1, help="threads of torch (more than free cores is slower)")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    if args.command == "encoder":
-        encoder.compare(args.variants, args.steps, args.seeds)
+    if args.command in ("encoder", "training"):
+        variants.compare(args.command, args.variants, args.steps, args.seeds)
         return
     if args.command == "repair":
         repair.compare(args.epochs, args.width)

@@ -22,8 +22,8 @@ from ..data.folder import cache_folder
 from ..match import match
 from ..merge import REPAIRS, merge
 from ..progress import progress
-from ..zoo.architectures import resnet20
-from ..zoo.together import Split, seeded
+from ..zoo.architectures import resnet20, seeded
+from ..zoo.task import Split
 
 KIND = "align.benchmark.repair"
 METHODS = ("identity", "weight_matching", "activation_matching")

@@ -10,6 +10,13 @@ import torch
 from torch import Tensor, nn
 
 
+def seeded(make: Callable[[], nn.Module], seed: int) -> nn.Module:
+    """A new network initialised from ``seed``; the caller's random state stays."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return make()
+
+
 def mlp(inputs: Sequence[int] = (1, 28, 28), hidden: Sequence[int] = (128, 128, 128), classes: int = 10) -> nn.Module:
     """Flatten, then Linear and ReLU; 784-128-128-128-10 by default (the paper's)."""
     widths = [prod(inputs), *hidden]

@@ -1,6 +1,7 @@
-"""Configs compose, and the command explains itself."""
+"""Configs compose, and the command explains itself, trains, resumes and reports."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -9,50 +10,100 @@ from hydra import compose, initialize_config_dir
 
 from align import DeepAlign
 from align.configuration import choices, config_folder
-from align.train import family_of
+from align.train import zoos_of
 from align.trainer import TrainConfig
-from align.zoo.architectures import ARCHITECTURES
-from wsgraph import to_graph
+from align.zoo.composed import zoo_configs
 
-TINY = ["zoo.train=4", "zoo.test=3", "arch.recipe.epochs=1", "optim.steps=2", "optim.pairs=2", "eval_pairs=2"]
+TINY = [
+    *("zoo.count=24", "arch.args.hidden=[8,8]", "data.epochs=1", "optim.steps=3", "optim.pairs=2", "optim.validate=2"),
+    *("eval.pairs=2", "eval.points=5", "eval.sinkhorn=2", "encoder.hidden=16", "encoder.output=16"),
+]
+
+
+def composed(*words):
+    with initialize_config_dir(str(config_folder()), version_base="1.3"):
+        return compose("config", overrides=list(words))
 
 
 def run(*words, cwd):
     command = [sys.executable, "-m", "align.train", *words]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "WSGRAPH_DATA": str(cwd / "cache"), "OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, env=environment)
 
 
+@pytest.mark.parametrize("preset", choices("preset"))
 @pytest.mark.parametrize("arch", choices("arch"))
-def test_every_architecture_composes_into_a_traceable_network(arch):
-    with initialize_config_dir(str(config_folder()), version_base="1.3"):
-        config = compose("config", overrides=[f"+arch={arch}"])
-    model = ARCHITECTURES[config.arch.make](**config.arch.args)
-    assert to_graph(model, verify=False).spec.free
+def test_every_architecture_composes_at_every_scale(arch, preset):
+    config = composed(f"+arch={arch}", f"preset={preset}")
+    assert zoo_configs(config, config.zoo)
+    assert config.zoo.count > 0
     TrainConfig(**config.loss, **config.optim, seed=config.seed)
+
+
+@pytest.mark.parametrize("data", choices("data"))
+def test_every_data_set_composes(data):
+    config = composed("+arch=mlp", f"data={data}")
+    (zoo,) = zoo_configs(config, config.zoo)
+    assert zoo.data == data
+    assert list(zoo.args["inputs"]) == list(config.data.shape)
+
+
+@pytest.mark.parametrize("group", ["loss", "optim", "encoder", "eval", "zoo"])
+def test_every_other_choice_composes(group):
+    for choice in choices(group):
+        config = composed("+arch=mlp", f"{group}={choice}")
+        TrainConfig(**config.loss, **config.optim)
+
+
+@pytest.mark.parametrize("experiment", choices("experiment"))
+def test_every_experiment_names_families_that_compose(experiment):
+    config = composed(f"+experiment={experiment}")
+    for family in config.families:
+        part = composed(f"+arch={family.arch}", f"data={family.get('data', 'digits')}")
+        assert zoo_configs(part, part.zoo)
+
+
+def test_an_experiment_builds_the_zoos_of_all_its_families(tmp_path, monkeypatch):
+    monkeypatch.setenv("WSGRAPH_DATA", str(tmp_path))
+    small = {"zoo.count": 6, "arch.together": 2, "arch.laptop.recipe.epochs": 1, "zoo.workers": 1}
+    with initialize_config_dir(str(config_folder()), version_base="1.3"):
+        config = compose("config", overrides=["+experiment=mixture"])
+        config.families = [{"arch": "mlp", "data": "digits", "changes": small}, {"arch": "inr_sine", "changes": small}]
+        names = [zoo.config.name for zoo in zoos_of(config)]
+    assert names == ["mlp", "inr_sine"]
 
 
 def test_without_an_architecture_the_choices_are_listed(tmp_path):
     done = run(cwd=tmp_path)
     assert done.returncode != 0
-    assert "no architecture chosen; pass +arch=<one of cnn, mlp, vgg11>" in done.stderr
+    listed = "cnn, inr_image, inr_sine, mlp, mlp_diverse, resnet20, vgg11, vgg16"
+    assert f"no architecture chosen; pass +arch=<one of {listed}>" in done.stderr
 
 
-def test_networks_of_a_family_differ_and_learn():
-    with initialize_config_dir(str(config_folder()), version_base="1.3"):
-        config = compose("config", overrides=["+arch=mlp", "zoo.train=3", "zoo.test=2", "arch.recipe.epochs=6"])
-    family = family_of(config)
-    assert (len(family.train), len(family.test)) == (3, 2)
-    assert (family.train[0]["1.weight"] - family.train[1]["1.weight"]).abs().max() > 0.1
-    x, y = family.held
-    assert (family.module(family.test[0])(x).argmax(1) == y).float().mean() > 0.9
+def test_a_list_of_architectures_is_refused_with_advice(tmp_path):
+    done = run("+arch=[mlp,cnn]", cwd=tmp_path)
+    assert done.returncode != 0
+    assert "would merge them into one; list them in an experiment" in done.stderr
 
 
-def test_a_tiny_run_ends_with_an_aligner_metrics_and_a_picture(tmp_path):
-    done = run("+arch=mlp", *TINY, "output=out", "threads=1", cwd=tmp_path)
+def test_a_tiny_run_ends_with_an_aligner_a_table_pictures_and_a_report(tmp_path):
+    done = run("+arch=mlp", *TINY, "output=out", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "deep align" in done.stdout
+    assert "laptop scale" in done.stdout
+    assert "deep align + 2 sinkhorn" in done.stdout
     out = tmp_path / "out"
-    files = {"model.safetensors", "config.json", "config.yaml", "metrics.json", "barrier.png"}
-    assert {p.name for p in out.iterdir()} >= files
-    assert set(json.loads((out / "metrics.json").read_text())) >= {"naive", "weight matching", "deep align"}
+    files = {"model.safetensors", "config.json", "config.yaml", "metrics.json", "mlp-lines.png", "report.html"}
+    assert {p.name for p in out.iterdir()} >= {*files, "checkpoint.pt", "tensorboard"}
+    (rows,) = json.loads((out / "metrics.json").read_text()).values()
+    assert list(rows) == [
+        *("naive", "weight matching", "activation matching", "activation matching on noise"),
+        *("deep align", "deep align + 2 sinkhorn"),
+    ]
+    assert all(0 <= row["barrier"] and row["pairs"] == 2 for row in rows.values())
+    page = (out / "report.html").read_text()
+    assert "deep align" in page
+    assert 'src="mlp-lines.png"' in page
     assert not DeepAlign.from_pretrained(out).training
+    again = run("+arch=mlp", *TINY, "output=out", cwd=tmp_path)  # finished already: judged again, not trained
+    assert again.returncode == 0, again.stderr
+    assert json.loads((out / "metrics.json").read_text()).popitem()[1]["deep align"] == rows["deep align"]

@@ -1,133 +1,225 @@
+"""Training teaches, resumes exactly, and loses nothing."""
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import threading
+
 import pytest
 import torch
-from torch import nn
 
-from align import DeepAlign, DeepAlignConfig, losses
-from align.projection import sinkhorn
-from align.trainer import TrainConfig, held_out_barrier, labelled, permute_softly, step_losses, train_aligner
-from align.zoo.architectures import mlp
-from align.zoo.family import build_family, stack
-from align.zoo.together import Recipe, orders, seeded, train_together
-from wsgraph import EncoderConfig, Permutation
+from align import DeepAlign, DeepAlignConfig, checkpoint
+from align.checkpoint import load_checkpoint, save_checkpoint
+from align.evaluation import aligned, line_barrier, pairs_of
+from align.trainer import TrainConfig, train_aligner
+from wsgraph import EncoderConfig
 
 SMALL = DeepAlignConfig(encoder=EncoderConfig(hidden=16, output=24, messages=16, sweeps=2))
 
 
-def blobs(count=400, seed=0):
-    """Three Gaussian classes in 6 dimensions."""
-    g = torch.Generator().manual_seed(seed)
-    y = torch.randint(3, (count,), generator=g)
-    centres = 2 * torch.randn(3, 6, generator=torch.Generator().manual_seed(9))
-    return centres[y] + torch.randn(count, 6, generator=g), y
-
-
-@pytest.fixture(scope="module")
-def family():
-    return build_family("blobs", lambda: mlp((6,), (12, 12), 3), blobs(), blobs(seed=1), 12, 4, Recipe(8, 50, 1e-2))
-
-
-def test_networks_trained_together_equal_networks_trained_alone():
-    x, y = blobs()
-    data, recipe, seeds = (x.double(), y), Recipe(epochs=2, batch=50, lr=1e-2), [3, 4]
-
-    def make():
-        return mlp((6,), (5,), 3).double()
-
-    together = train_together(make, seeds, data, recipe)
-    for seed, found in zip(seeds, together, strict=True):
-        model = seeded(make, seed)
-        optimiser = torch.optim.Adam(model.parameters(), lr=recipe.lr)
-        for index in orders([seed], len(x), recipe):
-            optimiser.zero_grad()
-            nn.functional.cross_entropy(model(data[0][index[0]]), y[index[0]]).backward()
-            optimiser.step()
-        for name, p in model.state_dict().items():
-            torch.testing.assert_close(found[name], p, rtol=1e-9, atol=1e-9)
-
-
-def test_batchnorm_networks_are_refused_with_advice():
-    make = lambda: nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4), nn.Linear(4, 3))  # noqa: E731
-    with pytest.raises(ValueError, match=r"BatchNorm.*one by one"):
-        train_together(make, [0], blobs(), Recipe(1))
-
-
-def test_the_label_of_a_permuted_copy_undoes_the_permutation(family):
-    """F(a, t·a) = tᵀ: applying the label to the copy gives the network back."""
-    config = TrainConfig(noise=0.0, mask=0.0, scale=1.0)
-    copies, labels = labelled(family, family.train[:2], config, torch.Generator().manual_seed(0))
-    for k in range(2):
-        back = Permutation(family.spec, {g: m[k] for g, m in labels.items()}).apply(copies[k])
-        for name, t in family.train[k].items():
-            torch.testing.assert_close(back[name], t)
-
-
-def test_supervised_loss_is_smallest_at_the_label_and_blind_to_swapping():
-    label = torch.stack([torch.randperm(5) for _ in range(3)])
-    right = 10 * nn.functional.one_hot(label, 5).double()
-    wrong = right.roll(1, dims=-1)
-    assert losses.supervised({"g": right}, {"g": label}) < 0.01 < losses.supervised({"g": wrong}, {"g": label})
-    swapped = losses.supervised({"g": wrong.mT}, {"g": label.argsort(-1)})
-    torch.testing.assert_close(swapped, losses.supervised({"g": wrong}, {"g": label}))
-
-
-def test_alignment_loss_is_zero_only_for_the_right_permutation(family):
-    a = stack(family.train[:2])
-    assert losses.alignment(a, a, family.spec) == 0
-    other = stack(family.train[1:3])
-    assert losses.alignment(a, other, family.spec) > 0.1
-
-
-def test_lmc_loss_is_the_task_loss_on_the_line(family):
-    a, b, w = stack(family.train[:2]), stack(family.train[2:4]), torch.tensor([0.3, 0.8])
-    batch = (family.data[0][:32], family.data[1][:32])
-    expected = []
-    for k in range(2):
-        middle = {n: w[k] * a[n][k] + (1 - w[k]) * b[n][k] for n in a}
-        expected.append(nn.functional.cross_entropy(family.module(middle)(batch[0]), batch[1]))
-    torch.testing.assert_close(losses.lmc(family.template, a, b, w, batch), torch.stack(expected).mean())
-
-
-def test_soft_permutations_of_a_stack_equal_one_by_one(family):
-    maps = {g.name: sinkhorn(torch.randn(2, g.size, g.size)) for g in family.spec.free}
-    moved = permute_softly(family.spec, maps, stack(family.train[:2]))
-    for k in range(2):
-        single = Permutation(family.spec, {g: m[k] for g, m in maps.items()}).apply(family.train[k])
-        for name, t in single.items():
-            torch.testing.assert_close(moved[name][k], t)
-
-
-def test_training_lowers_the_held_out_barrier(family):
+def new():
     torch.manual_seed(0)
-    aligner = DeepAlign(SMALL)
-    before = float(held_out_barrier(aligner.eval(), family, 8))
-    seen = []
-    train_aligner(aligner, [family], TrainConfig(steps=60, pairs=4), lambda k, v: seen.append(v["supervised"]))
+    return DeepAlign(SMALL)
+
+
+def run(zoos, folder=None, resume=False, **options):
+    """Losses by step, and the trained aligner."""
+    seen = {}
+    config = TrainConfig(**{"pairs": 2, "images": 16, **options})
+    aligner = train_aligner(new(), zoos, config, folder, resume, lambda k, v: seen.setdefault(k, dict(v)))
+    return seen, aligner
+
+
+def same(a, b):
+    return all(torch.equal(p, q) for p, q in zip(a.state_dict().values(), b.state_dict().values(), strict=True))
+
+
+def held_out(aligner, zoo):
+    pairs = pairs_of(zoo, "test", 8)
+    return float(line_barrier(zoo, pairs, aligned(aligner, zoo, pairs), points=7))
+
+
+def test_training_lowers_the_held_out_barrier(tiny_zoo):
+    before = held_out(new(), tiny_zoo)
+    seen, aligner = run([tiny_zoo], steps=60, pairs=4)
     assert not aligner.training
-    assert sum(seen[-10:]) < 0.5 * sum(seen[:10])
-    assert float(held_out_barrier(aligner, family, 8)) < 0.8 * before
+    first, last = ([seen[k]["supervised"] for k in r] for r in (range(1, 11), range(51, 61)))
+    assert sum(last) < 0.5 * sum(first)
+    assert held_out(aligner, tiny_zoo) < 0.8 * before
 
 
-def test_training_is_reproducible(family):
-    runs = []
-    for _ in range(2):
-        torch.manual_seed(0)
-        aligner = train_aligner(DeepAlign(SMALL), [family], TrainConfig(steps=2, pairs=2))
-        runs.append([p.detach() for p in aligner.parameters()])
-    for p, q in zip(*runs, strict=True):
-        assert torch.equal(p, q)
+def test_training_is_reproducible_and_mixes_architectures(tiny_zoo, wave_zoo):
+    (seen, a), (again, b) = (run([tiny_zoo, wave_zoo], steps=4) for _ in range(2))
+    assert seen == again
+    assert same(a, b)
 
 
-def test_a_diverged_loss_stops_with_advice(family):
-    aligner = DeepAlign(SMALL)
-    with torch.no_grad():
-        aligner.s.fill_(float("nan"))
-    with pytest.raises(FloatingPointError, match="not finite at step 0; lower lr"):
-        train_aligner(aligner, [family], TrainConfig(steps=1, pairs=2))
+def test_a_checkpoint_of_another_run_is_refused(tiny_zoo, tmp_path):
+    run([tiny_zoo], tmp_path, steps=1, checkpoint=1)
+    with pytest.raises(ValueError, match=r"of another run: its training is(.|\n)*resume=never"):
+        run([tiny_zoo], tmp_path, resume=True, steps=1, checkpoint=1, lr=0.1)
 
 
-def test_gradients_of_all_losses_are_finite(family):
-    torch.manual_seed(0)
-    aligner = DeepAlign(SMALL).train()
-    parts = step_losses(aligner, family, TrainConfig(pairs=2), torch.Generator().manual_seed(0))
-    sum(parts.values()).backward()
-    assert all(torch.isfinite(p.grad).all() for p in aligner.parameters() if p.grad is not None)
+@pytest.mark.parametrize("ema", [0.0, 0.9])
+def test_a_resumed_run_equals_an_uninterrupted_one(tiny_zoo, tmp_path, ema):
+    options = {"steps": 8, "validate": 3, "ema": ema}
+    whole, aligner = run([tiny_zoo], **options)
+
+    class StopError(Exception):
+        pass
+
+    def stop(k, values):
+        if k == 6:
+            raise StopError
+
+    config = TrainConfig(pairs=2, images=16, checkpoint=4, **options)
+    with pytest.raises(StopError):
+        train_aligner(new(), [tiny_zoo], config, tmp_path, report=stop)
+    rest, resumed = run([tiny_zoo], tmp_path, resume=True, checkpoint=4, **options)
+    assert rest == {k: v for k, v in whole.items() if k > 4}
+    assert same(aligner, resumed)
+
+
+SCRIPT = """
+import json, sys, torch
+from align import DeepAlign, DeepAlignConfig
+from align.trainer import TrainConfig, make_fabric, train_aligner
+from align.zoo import Zoo
+from wsgraph import EncoderConfig
+torch.set_num_threads(1)
+zoo, folder, steps, processes = sys.argv[1:]
+fabric = make_fabric(devices=int(processes), strategy="ddp" if processes != "1" else "auto")
+fabric.launch()
+torch.manual_seed(0)
+aligner = DeepAlign(DeepAlignConfig(encoder=EncoderConfig(hidden=16, output=24, messages=16, sweeps=2)))
+config = TrainConfig(steps=int(steps), pairs=4, images=16, checkpoint=5)
+def report(k, values):
+    if fabric.is_global_zero:
+        print(json.dumps([k, values]), flush=True)
+train_aligner(aligner, [Zoo(zoo)], config, folder, True, report, fabric)
+torch.save(aligner.state_dict(), folder + "/final.pt")
+"""
+
+
+def start(zoo, folder, steps, processes=1):
+    """A training of its own; it prints one line per step."""
+    folder.mkdir(exist_ok=True)
+    script = folder / "train.py"
+    script.write_text(SCRIPT)
+    command = [sys.executable, "-W", "ignore", script, zoo.folder, folder, str(steps), str(processes)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment)
+
+
+def losses_of(output):
+    """Losses by step, of the lines a training printed."""
+    return dict(json.loads(line) for line in output if line.startswith("["))
+
+
+def killed_at(process, step):
+    """The lines printed until the step; then the process is killed."""
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if step in losses_of([line]):
+            break
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    return lines
+
+
+def test_kill_9_and_resume_reproduces_the_losses(tiny_zoo, tmp_path):
+    whole = losses_of(start(tiny_zoo, tmp_path / "whole", 16).communicate()[0].splitlines())
+    assert sorted(whole) == list(range(1, 17))
+    folder = tmp_path / "killed"
+    for step in (7, 12):
+        lines = killed_at(start(tiny_zoo, folder, 16), step)
+        assert losses_of(lines).items() <= whole.items()
+    rest = losses_of(start(tiny_zoo, folder, 16).communicate()[0].splitlines())
+    assert sorted(rest) == list(range(11, 17))
+    assert rest.items() <= whole.items()
+    ends = [torch.load(tmp_path / name / "final.pt", weights_only=True) for name in ("whole", "killed")]
+    assert all(torch.equal(ends[0][k], ends[1][k]) for k in ends[0])
+
+
+def test_two_processes_give_the_losses_of_one_with_the_whole_batch(tiny_zoo, tmp_path):
+    one, two = (
+        losses_of(start(tiny_zoo, tmp_path / str(n), 4, processes=n).communicate()[0].splitlines()) for n in (1, 2)
+    )
+    assert sorted(one) == sorted(two) == [1, 2, 3, 4]
+    for k, values in one.items():
+        assert values == pytest.approx(two[k], rel=2e-3)
+
+
+def test_a_stop_request_saves_the_step_at_hand(tiny_zoo, tmp_path):
+    def ask(k, values):
+        if k == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    config = TrainConfig(steps=50, pairs=2, images=16)
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt, match="stopped at step 3; resume from"):
+        train_aligner(new(), [tiny_zoo], config, tmp_path, report=ask)
+    assert load_checkpoint(tmp_path)["step"] == 3
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_training_works_outside_the_main_thread(tiny_zoo):
+    found = []
+    thread = threading.Thread(target=lambda: found.append(run([tiny_zoo], steps=1)))
+    thread.start()
+    thread.join()
+    assert found
+
+
+def test_a_diverged_loss_stops_with_the_last_good_checkpoint(tiny_zoo, tmp_path):
+    aligner = new()
+
+    def spoil(k, values):
+        if k == 5:
+            with torch.no_grad():
+                aligner.s.fill_(math.nan)
+
+    config = TrainConfig(steps=9, pairs=2, images=16, checkpoint=2)
+    message = r"not finite at step 5; the last good checkpoint, of step 4, is in .*Lower lr"
+    with pytest.raises(FloatingPointError, match=message):
+        train_aligner(aligner, [tiny_zoo], config, tmp_path, report=spoil)
+    assert math.isfinite(load_checkpoint(tmp_path)["aligner"]["s"])
+
+
+def test_a_full_disk_is_reported_and_the_last_checkpoint_stays(tmp_path, monkeypatch):
+    assert save_checkpoint(tmp_path, {"step": 1})
+
+    def full(state, path):
+        path.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(checkpoint.torch, "save", full)
+    with pytest.warns(UserWarning, match="no checkpoint at step 2: .*No space left.*the last one is kept"):
+        assert not save_checkpoint(tmp_path, {"step": 2})
+    assert load_checkpoint(tmp_path)["step"] == 1
+    assert [p.name for p in tmp_path.iterdir()] == [checkpoint.NAME]
+
+
+def test_a_damaged_checkpoint_is_named(tmp_path):
+    (tmp_path / checkpoint.NAME).write_bytes(b"no checkpoint")
+    with pytest.raises(ValueError, match=r"checkpoint.pt is not a checkpoint .*delete it to start anew"):
+        load_checkpoint(tmp_path)
+
+
+def test_the_best_validated_aligner_is_returned_and_patience_ends_training(tiny_zoo, monkeypatch):
+    values = iter([0.5, 0.2, 0.4, 0.3, 0.1])
+    kept = []
+
+    def judge(aligner, zoos):
+        kept.append({k: t.clone() for k, t in aligner.state_dict().items()})
+        return next(values)
+
+    monkeypatch.setattr("align.trainer.validation_ratio", judge)
+    seen, aligner = run([tiny_zoo], steps=10, validate=1, patience=2)
+    assert len(seen) == 4
+    assert all(torch.equal(t, kept[1][k]) for k, t in aligner.state_dict().items())

@@ -1,0 +1,95 @@
+"""Which sizes the encoder should have, and how it should be trained: short trainings on digits.
+
+One aligner per variant learns from a zoo of MLPs and a zoo of CNNs in turn and is judged on held-out networks. Every
+variant but ``default`` changes one thing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from wsgraph import EncoderConfig
+
+from ..deep_align import DeepAlign, DeepAlignConfig
+from ..evaluation import aligned, line_barrier, pairs_of
+from ..trainer import TrainConfig, train_aligner
+from ..zoo import Recipe, Zoo, ZooConfig, build
+
+ENCODER: dict[str, dict[str, Any]] = {
+    "default": {},
+    "1 sweep": {"sweeps": 1},
+    "2 sweeps": {"sweeps": 2},
+    "4 sweeps": {"sweeps": 4},
+    "32 messages": {"messages": 32},
+    "1 basis function": {"basis": 1},
+    "4 basis functions": {"basis": 4},
+}
+"""Variants of :class:`wsgraph.EncoderConfig`."""
+TRAINING: dict[str, dict[str, Any]] = {
+    "default": {},
+    "supervised only": {"lmc": 0.0},
+    "LMC only": {"supervised": 0.0},
+    "all three losses": {"alignment": 1.0},
+    "hard permutations": {"hard": True},
+    "temperature 0.5": {"temperature": 0.5},
+    "temperature 2": {"temperature": 2.0},
+    "5 Sinkhorn iterations": {"iterations": 5},
+    "10 Sinkhorn iterations": {"iterations": 10},
+    "16 images": {"images": 16},
+    "256 images": {"images": 256},
+    "no augmentation": {"noise": 0.0, "mask": 0.0, "scale": 1.0},
+    "more noise": {"noise": 0.2, "mask": 0.2},
+    "lr 5e-4": {"lr": 5e-4},
+    "lr 5e-3": {"lr": 5e-3},
+    "EMA 0.98": {"ema": 0.98},
+}
+"""Variants of :class:`~align.trainer.TrainConfig`."""
+
+
+def zoos(count: int) -> list[Zoo]:
+    """Digits MLPs (64-48-48-48-10), and the paper's CNN at a quarter of its width on digits of 16 × 16."""
+    mlp = ZooConfig("mlp48", "mlp", {"inputs": [1, 8, 8], "hidden": [48, 48, 48]}, recipe=Recipe(12, 64, 3e-3))
+    image, recipe = (1, 16, 16), Recipe(8, 64, 3e-3)
+    cnn = ZooConfig("cnn16", "cnn", {"inputs": [*image], "width": 0.25}, shape=image, recipe=recipe, together=1)
+    return [build(config, count) for config in (mlp, cnn)]
+
+
+def compare(kind: str, names: list[str], steps: int, seeds: int, count: int = 96, pairs: int = 24) -> None:
+    """Print the held-out barrier of the ``encoder``'s or the ``training``'s variants, mean and s.e. over seeds."""
+    variants = ENCODER if kind == "encoder" else TRAINING
+    console, both = Console(width=120), zoos(count)
+    chosen = [pairs_of(zoo, "test", pairs) for zoo in both]
+    learned = len(both[0].members("train"))
+    table = Table(title=f"Held-out barrier after {steps} steps, 2 × {learned} training networks, {seeds} seed(s)")
+    for column in ("variant", "parameters", "MLP", "CNN", "seconds"):
+        table.add_column(column, justify="left" if column == "variant" else "right")
+    naive = [line_barrier(z, p, [z.module(j) for _, j in p], points=11) for z, p in zip(both, chosen, strict=True)]
+    table.add_row("(not aligned)", "", *(f"{float(x):.3f}" for x in naive), "")
+    for name in names or variants:
+        start, found = time.perf_counter(), []
+        for seed in range(seeds):
+            aligner = _train(kind, variants[name], both, steps, seed)
+            judged = zip(both, chosen, strict=True)
+            found.append([float(line_barrier(z, p, aligned(aligner, z, p), points=11)) for z, p in judged])
+        values = torch.tensor(found)
+        cells = [f"{m:.3f}" for m in values.mean(0).tolist()]
+        if seeds > 1:
+            cells = [f"{c} ± {e:.3f}" for c, e in zip(cells, (values.std(0) / seeds**0.5).tolist(), strict=True)]
+        weights = sum(p.numel() for p in aligner.parameters())
+        table.add_row(name, f"{weights:,}", *cells, f"{(time.perf_counter() - start) / seeds:.0f}")
+        console.print(name, *cells)
+    console.print(table)
+
+
+def _train(kind: str, changes: Mapping[str, Any], both: list[Zoo], steps: int, seed: int) -> DeepAlign:
+    torch.manual_seed(seed)
+    encoder = replace(EncoderConfig(), **(changes if kind == "encoder" else {}))
+    config = TrainConfig(steps=steps, seed=seed, **(changes if kind == "training" else {}))
+    return train_aligner(DeepAlign(DeepAlignConfig(encoder=encoder)), both, config)

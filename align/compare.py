@@ -1,0 +1,128 @@
+"""The table of a run: the learned aligner beside the classic methods, on held-out networks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rich.table import Table
+from torch import nn
+
+from .barrier import Barrier
+from .deep_align import DeepAlign
+from .evaluation import line_barrier, pairs_of
+from .match import match
+from .progress import progress
+from .zoo import Zoo
+
+
+@dataclass(frozen=True)
+class Method:
+    """A row of the table.
+
+    Attributes:
+        label: For people.
+        name: As in :func:`align.match`.
+        options: Its arguments.
+        data: Images it sees: none, ``"noise"``, or samples the networks learned from (``"samples"``).
+    """
+
+    label: str
+    name: str
+    options: dict[str, Any]
+    data: str | None = None
+
+
+def methods(aligner: DeepAlign, sinkhorn: int, scratch: int) -> list[Method]:
+    """What is compared. Methods that minimise the task's loss get samples; activation matching also gets noise."""
+    learned = {"aligner": aligner}
+    found = [
+        Method("naive", "identity", {}),
+        Method("weight matching", "weight_matching", {}),
+        Method("activation matching", "activation_matching", {}, "samples"),
+        Method("activation matching on noise", "activation_matching", {}, "noise"),
+        Method("deep align", "deep_align", learned),
+    ]
+    if sinkhorn:
+        options = {**learned, "iterations": sinkhorn}
+        found.append(Method(f"deep align + {sinkhorn} sinkhorn", "deep_align+sinkhorn", options, "samples"))
+    if scratch:
+        found.append(Method(f"sinkhorn {scratch}", "sinkhorn", {"iterations": scratch}, "samples"))
+    return found
+
+
+def compare(
+    aligner: DeepAlign,
+    zoo: Zoo,
+    pairs: int = 24,
+    points: int = 25,
+    samples: int | None = 5_000,
+    images: int | None = 5_000,
+    sinkhorn: int = 25,
+    scratch: int = 0,
+) -> dict[str, Barrier]:
+    """Barriers of every method between test networks of a zoo, on samples that no network learned from.
+
+    Args:
+        aligner: The learned aligner.
+        zoo: The networks; its test part is used.
+        pairs: Pairs of networks.
+        points: On the line.
+        samples: For the loss, at most.
+        images: Samples for activation matching and Sinkhorn, of those the networks learned from; ``None`` for all.
+        sinkhorn: Iterations of Sinkhorn re-basin that start from the aligner's scores; 0 to leave it out.
+        scratch: Iterations of Sinkhorn re-basin that start from nothing; 0 to leave it out.
+    """
+    chosen = pairs_of(zoo, "test", pairs)
+    if not chosen:
+        raise ValueError(f"{zoo} has no two test networks; build more (count=)")
+    rows = methods(aligner, sinkhorn, scratch)
+    out = {}
+    with progress(f"comparing methods on {zoo.config.name}", len(rows) * len(chosen)) as step:
+        for row in rows:
+            moved = []
+            for pair in chosen:
+                moved.append(_moved(zoo, pair, row, images))
+                step(note=row.label)
+            out[row.label] = line_barrier(zoo, chosen, moved, "test", samples, points)
+    return out
+
+
+def _moved(zoo: Zoo, pair: tuple[int, int], method: Method, images: int | None) -> nn.Module:
+    """The second network of a pair, aligned to the first."""
+    a, b = (zoo.module(n) for n in pair)
+    x, y = zoo.task.samples("train", zoo.config.item_of(pair[0]))
+    options = dict(method.options)
+    if method.data == "samples":
+        options["data"] = (x[:images], y[:images])
+    elif method.data == "noise":
+        options["data"] = "noise"
+    if method.name.endswith("sinkhorn"):
+        options["loss"] = zoo.task.loss
+    return match(a, b, method.name, example_input=x[:2], seed=0, **options).apply(b)
+
+
+def results_table(zoo: Zoo, results: dict[str, Barrier]) -> Table:
+    """For the terminal: barrier with its standard error, AUC, and accuracy half way."""
+    count = len(next(iter(results.values())).loss)
+    table = Table(title=f"{zoo.folder.name}: {count} pairs of held-out networks")
+    for column in ("method", "barrier", "AUC", "accuracy half way"):
+        table.add_column(column, justify="left" if column == "method" else "right")
+    for name, row in summary(results).items():
+        accuracy = "-" if row["accuracy"] is None else f"{row['accuracy']:.1%}"
+        table.add_row(name, f"{row['barrier']:.4g} ± {row['error']:.2g}", f"{row['auc']:.4g}", accuracy)
+    return table
+
+
+def summary(results: dict[str, Barrier]) -> dict[str, dict[str, Any]]:
+    """The numbers of the table, as plain data."""
+    return {
+        name: {
+            "barrier": float(result),
+            "error": float(result.barrier.std(unbiased=False) / len(result.barrier) ** 0.5),
+            "auc": float(result.auc.mean()),
+            "accuracy": None if result.accuracy is None else float(result.accuracy[:, len(result.points) // 2].mean()),
+            "pairs": len(result.loss),
+        }
+        for name, result in results.items()
+    }

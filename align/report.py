@@ -1,0 +1,77 @@
+"""The run folder of a training: aligner, config, metrics, pictures, and one page that shows them."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from wsgraph.files import replacing
+
+from .barrier import Barrier
+from .compare import summary
+from .deep_align import DeepAlign
+from .plots import plot_lines
+from .zoo import Zoo
+
+Results = Sequence[dict[str, Barrier]]
+
+
+def write_run(folder: Path, aligner: DeepAlign, config: DictConfig, zoos: Sequence[Zoo], results: Results) -> None:
+    """Write everything a reader of the run needs."""
+    folder.mkdir(parents=True, exist_ok=True)
+    aligner.save_pretrained(folder)
+    settings = OmegaConf.to_yaml(config, resolve=True)
+    _write(folder / "config.yaml", settings)
+    metrics = {zoo.folder.name: summary(result) for zoo, result in zip(zoos, results, strict=True)}
+    _write(folder / "metrics.json", json.dumps(metrics, indent=2))
+    for zoo, result in zip(zoos, results, strict=True):
+        plot_lines(
+            result, folder / f"{zoo.config.name}-lines.png", f"{zoo.config.name}: loss between held-out networks"
+        )
+    _write(folder / "report.html", page(metrics, [zoo.config.name for zoo in zoos], settings))
+
+
+def _write(path: Path, text: str) -> None:
+    with replacing(path) as temporary:
+        temporary.write_text(text)
+
+
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222 }}
+table {{ border-collapse: collapse; margin: 1rem 0 }} th, td {{ padding: .3rem .9rem; text-align: right }}
+th:first-child, td:first-child {{ text-align: left }} thead {{ border-bottom: 2px solid #222 }}
+tbody tr:nth-child(even), pre {{ background: #f4f4f4 }} img {{ max-width: 100% }} pre {{ padding: 1rem }}
+</style></head><body><h1>{title}</h1>
+<p>The barrier is the largest loss on the line between two networks above the line of their own losses: lower is
+better, 0 means one basin. Networks and samples were held out.</p>
+{sections}<details><summary>Settings</summary><pre>{settings}</pre></details></body></html>
+"""
+
+
+def page(metrics: dict[str, dict[str, dict[str, Any]]], names: Sequence[str], settings: str) -> str:
+    """The report as HTML; pictures lie beside it."""
+    sections = [_section(zoo, rows, name) for (zoo, rows), name in zip(metrics.items(), names, strict=True)]
+    title = "Aligner for " + ", ".join(dict.fromkeys(names))
+    return PAGE.format(title=html.escape(title), sections="".join(sections), settings=html.escape(settings))
+
+
+def _section(zoo: str, rows: dict[str, dict[str, Any]], name: str) -> str:
+    cells = []
+    for label, row in rows.items():
+        accuracy = "" if row["accuracy"] is None else f"{row['accuracy']:.1%}"
+        numbers = (f"{row['barrier']:.4g} ± {row['error']:.2g}", f"{row['auc']:.4g}", accuracy)
+        cells.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in (label, *numbers)) + "</tr>")
+    pairs = next(iter(rows.values()))["pairs"]
+    head = "".join(f"<th>{column}</th>" for column in ("method", "barrier", "AUC", "accuracy half way"))
+    pictures = "".join(f'<p><img src="{html.escape(name)}-{kind}.png" alt="{kind}"></p>' for kind in PICTURES)
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(cells)}</tbody></table>"
+    return f"<h2>{html.escape(zoo)}</h2><p>{pairs} pairs of networks.</p>{table}{pictures}"
+
+
+PICTURES = ("lines",)
