@@ -1,0 +1,75 @@
+import pytest
+import torch
+
+from align.data.pairs import LabelledPairs, OneZooAtATime, UnlabelledPairs, pair_loader
+from align.zoo import Zoo
+from wsgraph.augment import Noise
+
+
+def test_the_label_of_a_permuted_copy_undoes_the_permutation(tiny_zoo):
+    """F(a, t·a) = tᵀ: applying the label to the copy gives the network back."""
+    for pair in LabelledPairs(tiny_zoo, count=3):
+        back = pair.label.apply(pair.b)
+        assert not torch.equal(pair.b.tensors["1.weight"], pair.a.tensors["1.weight"])
+        for name, t in pair.a.tensors.items():
+            torch.testing.assert_close(back.tensors[name], t)
+
+
+def test_only_the_copy_is_augmented(tiny_zoo):
+    pair = LabelledPairs(tiny_zoo, augment=Noise(0.1))[0]
+    originals = [tiny_zoo.tensors(n)["1.weight"] for n in tiny_zoo.members("train")]
+    assert any(torch.equal(pair.a.tensors["1.weight"], t) for t in originals)
+    back = pair.label.apply(pair.b).tensors["1.weight"]
+    gap = (back - pair.a.tensors["1.weight"]).std() / pair.a.tensors["1.weight"].std()
+    assert 0.05 < gap < 0.2
+
+
+def test_unlabelled_pairs_are_different_networks_of_the_part(tiny_zoo):
+    members = {n: tiny_zoo.tensors(n)["1.weight"] for n in tiny_zoo.members("val")}
+    for pair in UnlabelledPairs(tiny_zoo, "val", count=20):
+        a, b = (next(n for n, t in members.items() if torch.equal(t, g.tensors["1.weight"])) for g in (pair.a, pair.b))
+        assert a != b
+        assert pair.label is None
+        assert 0 <= pair.weight < 1
+
+
+def test_views_are_paired_with_views_of_the_same_item(wave_zoo):
+    for pair in UnlabelledPairs(wave_zoo, count=10):
+        views = [wave_zoo.tensors(n)["0.weight"] for n in (2 * pair.item, 2 * pair.item + 1)]
+        given = [pair.a.tensors["0.weight"], pair.b.tensors["0.weight"]]
+        assert any(all(torch.equal(x, y) for x, y in zip(given, order, strict=True)) for order in (views, views[::-1]))
+
+
+def test_a_stream_is_the_same_wherever_it_is_entered(tiny_zoo, wave_zoo):
+    sets = [UnlabelledPairs(z, count=100, seed=3) for z in (tiny_zoo, wave_zoo)]
+    whole = list(pair_loader(sets, 4, range(6), seed=3))
+    later = list(pair_loader(sets, 4, range(4, 6), seed=3))
+    for batch, again in zip(whole[4:], later, strict=True):
+        assert [p.weight for p in batch] == [p.weight for p in again]
+    assert all(len({p.zoo.config.name for p in batch}) == 1 for batch in whole)
+    assert {batch[0].zoo.config.name for batch in whole} == {"tiny", "waves"}
+    other = list(pair_loader([UnlabelledPairs(tiny_zoo, count=100, seed=4)], 4, range(1), seed=4))
+    assert [p.weight for p in other[0]] != [p.weight for p in whole[0]]
+
+
+def test_processes_share_each_batch(tiny_zoo):
+    sets = [LabelledPairs(tiny_zoo, count=64)]
+    whole = list(pair_loader(sets, 4, range(3)))
+    shares = [list(pair_loader(sets, 4, range(3), rank=r, world=2)) for r in range(2)]
+    for batch, first, second in zip(whole, *shares, strict=True):
+        assert [p.weight for p in batch] == [p.weight for p in (*first, *second)]
+    with pytest.raises(ValueError, match="5 pairs per batch cannot be shared evenly by 2"):
+        OneZooAtATime([8], 5, range(1), world=2)
+
+
+def test_background_workers_give_the_same_pairs(tiny_zoo):
+    sets = [UnlabelledPairs(tiny_zoo, count=16)]
+    here, there = (list(pair_loader(sets, 4, range(2), workers=w)) for w in (0, 1))
+    assert [[p.weight for p in b] for b in here] == [[p.weight for p in b] for b in there]
+
+
+def test_a_zoo_without_pairs_says_so(tmp_path, tiny_zoo):
+    zoo = Zoo(tiny_zoo.folder)
+    zoo.records = {0: zoo.records[0]}
+    with pytest.raises(ValueError, match="has 1 train networks, a pair needs two; build more"):
+        LabelledPairs(zoo)
