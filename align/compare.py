@@ -24,7 +24,7 @@ class Method:
         label: For people.
         name: As in :func:`align.match`.
         options: Its arguments.
-        data: Images it sees: none, ``"noise"``, or samples the networks learned from (``"samples"``).
+        data: What it sees: nothing, ``"noise"``, or ``"some"`` or ``"all"`` samples the networks learned from.
     """
 
     label: str
@@ -33,21 +33,22 @@ class Method:
     data: str | None = None
 
 
-def methods(aligner: DeepAlign, sinkhorn: int, scratch: int) -> list[Method]:
+def methods(aligner: DeepAlign, whole: bool, sinkhorn: int, scratch: int) -> list[Method]:
     """What is compared. Methods that minimise the task's loss get samples; activation matching also gets noise."""
     learned = {"aligner": aligner}
     found = [
         Method("naive", "identity", {}),
         Method("weight matching", "weight_matching", {}),
-        Method("activation matching", "activation_matching", {}, "samples"),
+        Method("activation matching", "activation_matching", {}, "some"),
+        *([Method("activation matching, all samples", "activation_matching", {}, "all")] if whole else []),
         Method("activation matching on noise", "activation_matching", {}, "noise"),
         Method("deep align", "deep_align", learned),
     ]
     if sinkhorn:
         options = {**learned, "iterations": sinkhorn}
-        found.append(Method(f"deep align + {sinkhorn} sinkhorn", "deep_align+sinkhorn", options, "samples"))
+        found.append(Method(f"deep align + {sinkhorn} sinkhorn", "deep_align+sinkhorn", options, "some"))
     if scratch:
-        found.append(Method(f"sinkhorn {scratch}", "sinkhorn", {"iterations": scratch}, "samples"))
+        found.append(Method(f"sinkhorn {scratch}", "sinkhorn", {"iterations": scratch}, "some"))
     return found
 
 
@@ -57,7 +58,8 @@ def compare(
     pairs: int = 24,
     points: int = 25,
     samples: int | None = 5_000,
-    images: int | None = 5_000,
+    images: int = 5_000,
+    whole: bool = False,
     sinkhorn: int = 25,
     scratch: int = 0,
 ) -> dict[str, Barrier]:
@@ -69,14 +71,15 @@ def compare(
         pairs: Pairs of networks.
         points: On the line.
         samples: For the loss, at most.
-        images: Samples for activation matching and Sinkhorn, of those the networks learned from; ``None`` for all.
+        images: Samples for activation matching and Sinkhorn, of those the networks learned from.
+        whole: Activation matching with all of those samples, too.
         sinkhorn: Iterations of Sinkhorn re-basin that start from the aligner's scores; 0 to leave it out.
         scratch: Iterations of Sinkhorn re-basin that start from nothing; 0 to leave it out.
     """
     chosen = pairs_of(zoo, "test", pairs)
     if not chosen:
         raise ValueError(f"{zoo} has no two test networks; build more (count=)")
-    rows = methods(aligner, sinkhorn, scratch)
+    rows = methods(aligner, whole, sinkhorn, scratch)
     out = {}
     with progress(f"comparing methods on {zoo.config.name}", len(rows) * len(chosen)) as step:
         for row in rows:
@@ -88,15 +91,13 @@ def compare(
     return out
 
 
-def _moved(zoo: Zoo, pair: tuple[int, int], method: Method, images: int | None) -> nn.Module:
+def _moved(zoo: Zoo, pair: tuple[int, int], method: Method, images: int) -> nn.Module:
     """The second network of a pair, aligned to the first."""
     a, b = (zoo.module(n) for n in pair)
     x, y = zoo.task.samples("train", zoo.config.item_of(pair[0]))
     options = dict(method.options)
-    if method.data == "samples":
-        options["data"] = (x[:images], y[:images])
-    elif method.data == "noise":
-        options["data"] = "noise"
+    if method.data is not None:
+        options["data"] = {"some": (x[:images], y[:images]), "all": (x, y), "noise": "noise"}[method.data]
     if method.name.endswith("sinkhorn"):
         options["loss"] = zoo.task.loss
     return match(a, b, method.name, example_input=x[:2], seed=0, **options).apply(b)

@@ -9,16 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
+from torch import Tensor
 
+from wsgraph.augment import Noise
 from wsgraph.files import replacing
 
 from .barrier import Barrier
 from .compare import summary
+from .data.pairs import LabelledPairs
 from .deep_align import DeepAlign
-from .plots import plot_lines
+from .plots import plot_lines, plot_permutations
 from .zoo import Zoo
 
 Results = Sequence[dict[str, Barrier]]
+PICTURES = ("lines", "permutations")
+PLANTED = "networks and their permuted, noisy copies, first layer"
 
 
 def write_run(folder: Path, aligner: DeepAlign, config: DictConfig, zoos: Sequence[Zoo], results: Results) -> None:
@@ -30,10 +35,22 @@ def write_run(folder: Path, aligner: DeepAlign, config: DictConfig, zoos: Sequen
     metrics = {zoo.folder.name: summary(result) for zoo, result in zip(zoos, results, strict=True)}
     _write(folder / "metrics.json", json.dumps(metrics, indent=2))
     for zoo, result in zip(zoos, results, strict=True):
-        plot_lines(
-            result, folder / f"{zoo.config.name}-lines.png", f"{zoo.config.name}: loss between held-out networks"
-        )
-    _write(folder / "report.html", page(metrics, [zoo.config.name for zoo in zoos], settings))
+        name = zoo.folder.name
+        plot_lines(result, folder / f"{name}-lines.png", f"{name}: loss between held-out networks")
+        plot_permutations(predictions(aligner, zoo), folder / f"{name}-permutations.png", f"{name}: {PLANTED}")
+    _write(folder / "report.html", page(metrics, settings))
+
+
+def predictions(aligner: DeepAlign, zoo: Zoo, count: int = 3) -> dict[str, tuple[Tensor, Tensor, Tensor]]:
+    """Scores, prediction and truth of the first layer, for test networks against permuted and noisy copies."""
+    pairs = [LabelledPairs(zoo, "test", Noise(0.05))[k] for k in range(min(count, len(zoo.members("test"))))]
+    group = next(iter(zoo.spec.free)).name
+    out = {}
+    for k, pair in enumerate(pairs):
+        found = aligner(pair.a, pair.b)
+        assert pair.label is not None
+        out[f"network {k + 1}"] = (found.scores[group], found.permutation.maps[group], pair.label.maps[group])
+    return out
 
 
 def _write(path: Path, text: str) -> None:
@@ -54,14 +71,14 @@ better, 0 means one basin. Networks and samples were held out.</p>
 """
 
 
-def page(metrics: dict[str, dict[str, dict[str, Any]]], names: Sequence[str], settings: str) -> str:
+def page(metrics: dict[str, dict[str, dict[str, Any]]], settings: str) -> str:
     """The report as HTML; pictures lie beside it."""
-    sections = [_section(zoo, rows, name) for (zoo, rows), name in zip(metrics.items(), names, strict=True)]
-    title = "Aligner for " + ", ".join(dict.fromkeys(names))
+    sections = [_section(zoo, rows) for zoo, rows in metrics.items()]
+    title = "Aligner for " + ", ".join(metrics)
     return PAGE.format(title=html.escape(title), sections="".join(sections), settings=html.escape(settings))
 
 
-def _section(zoo: str, rows: dict[str, dict[str, Any]], name: str) -> str:
+def _section(zoo: str, rows: dict[str, dict[str, Any]]) -> str:
     cells = []
     for label, row in rows.items():
         accuracy = "" if row["accuracy"] is None else f"{row['accuracy']:.1%}"
@@ -69,9 +86,6 @@ def _section(zoo: str, rows: dict[str, dict[str, Any]], name: str) -> str:
         cells.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in (label, *numbers)) + "</tr>")
     pairs = next(iter(rows.values()))["pairs"]
     head = "".join(f"<th>{column}</th>" for column in ("method", "barrier", "AUC", "accuracy half way"))
-    pictures = "".join(f'<p><img src="{html.escape(name)}-{kind}.png" alt="{kind}"></p>' for kind in PICTURES)
+    pictures = "".join(f'<p><img src="{html.escape(zoo)}-{kind}.png" alt="{kind}"></p>' for kind in PICTURES)
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(cells)}</tbody></table>"
     return f"<h2>{html.escape(zoo)}</h2><p>{pairs} pairs of networks.</p>{table}{pictures}"
-
-
-PICTURES = ("lines",)

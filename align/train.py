@@ -39,6 +39,17 @@ def zoos_of(config: DictConfig) -> list[Zoo]:
     return zoos
 
 
+def first_aligner(config: DictConfig) -> DeepAlign:
+    """What training starts from: a new aligner, the pretrained one, or one of an earlier run."""
+    if config.start == "pretrained":
+        return DeepAlign()
+    if config.start != "new":
+        return DeepAlign.from_pretrained(config.start)
+    torch.manual_seed(config.seed)
+    encoder: dict[str, Any] = OmegaConf.to_container(config.encoder)  # type: ignore[assignment]
+    return DeepAlign(config_from({"encoder": encoder, "refine": config.refine}))
+
+
 def run(config: DictConfig) -> None:
     """Zoos, aligner, comparison, report."""
     console, folder = Console(), Path(config.output)
@@ -47,9 +58,7 @@ def run(config: DictConfig) -> None:
     with fabric.rank_zero_first():
         zoos = zoos_of(config)
     console.print(f"{config.preset.name} scale; {', '.join(map(repr, zoos))}", soft_wrap=True)
-    torch.manual_seed(config.seed)
-    encoder: dict[str, Any] = OmegaConf.to_container(config.encoder)  # type: ignore[assignment]
-    aligner = DeepAlign(config_from({"encoder": encoder, "refine": config.refine}))
+    aligner = first_aligner(config)
     settings = TrainConfig(**config.loss, **config.optim, seed=config.seed)
     with Logs(folder, wandb=config.wandb, enabled=fabric.is_global_zero) as logs:
         train_aligner(aligner, zoos, settings, folder, config.resume == "auto", logs.report, fabric)

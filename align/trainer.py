@@ -165,7 +165,7 @@ def train_aligner(
                 save(k)
                 raise KeyboardInterrupt(f"stopped at step {k}" + (f"; resume from {folder}" if folder else ""))
             parts = step_losses(model, plain, labelled, config, k)
-            total = torch.stack([getattr(config, name) * value for name, value in parts.items()]).sum()
+            total = torch.stack([w * v for name, v in parts.items() if (w := getattr(config, name))]).sum()
             for group in optimiser.param_groups:
                 group["lr"] = config.lr * _rate(k, config.steps)
             optimiser.zero_grad()
