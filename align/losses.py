@@ -18,6 +18,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from wsgraph import Spec
 
 from .alignment import STATISTICS
+from .barrier import channels_last, slow_together
 
 Stack = Mapping[str, Tensor]
 
@@ -84,7 +85,16 @@ def lmc(
         return loss(functional_call(template, network, (inputs,)), y)
 
     with batch_statistics(template):
+        if slow_together({k: t[0] for k, t in a.items()}):
+            inputs = channels_last(inputs)
+            pairs = zip(_unstacked(a), _unstacked(moved), weight, targets, strict=True)
+            return torch.stack([one(p, q, w, y) for p, q, w, y in pairs]).mean()
         return vmap(one, randomness="different")(dict(a), dict(moved), weight, targets).mean()
+
+
+def _unstacked(networks: Stack) -> Iterator[dict[str, Tensor]]:
+    for values in zip(*networks.values(), strict=True):
+        yield dict(zip(networks, values, strict=True))
 
 
 @contextmanager

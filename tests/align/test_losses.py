@@ -36,6 +36,18 @@ def test_lmc_loss_is_the_task_loss_on_the_line(tiny_zoo):
     torch.testing.assert_close(found, torch.stack(expected).mean())
 
 
+def test_lmc_loss_of_convolutions_is_the_task_loss_on_the_line():
+    template = nn.Sequential(nn.Conv2d(2, 3, 3), nn.ReLU(), nn.Flatten(), nn.Linear(12, 4))
+    draw = lambda: {k: torch.randn_like(v) for k, v in template.state_dict().items()}  # noqa: E731
+    a, b = [draw(), draw()], [draw(), draw()]
+    w, x, y = torch.tensor([0.3, 0.8]), torch.randn(6, 2, 4, 4), torch.randint(4, (2, 6))
+    expected = []
+    for k in range(2):
+        middle = {n: w[k] * a[k][n] + (1 - w[k]) * b[k][n] for n in a[k]}
+        expected.append(nn.functional.cross_entropy(torch.func.functional_call(template, middle, (x,)), y[k]))
+    torch.testing.assert_close(losses.lmc(template, stack(a), stack(b), w, x, y), torch.stack(expected).mean())
+
+
 def test_lmc_loss_takes_targets_of_each_pair(wave_zoo):
     a, w = networks(wave_zoo, 0, 2), torch.tensor([0.5, 0.5])
     x, own = wave_zoo.task.samples("train", 0)
