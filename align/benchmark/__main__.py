@@ -6,7 +6,7 @@ import argparse
 
 import torch
 
-from . import repair, speed, variants
+from . import repair, speed, variants, zoo
 
 
 def main() -> None:
@@ -24,7 +24,10 @@ def main() -> None:
     mended = commands.add_parser("repair", help="averages of ResNet-20s on CIFAR-10, repaired or not (trains for long)")
     mended.add_argument("--epochs", type=int, default=2, help="training epochs of each network")
     mended.add_argument("--width", type=float, default=1.0, help="width of the networks, 1 for 16-32-64 channels")
-    for command in (fast, *chosen, mended):
+    many = commands.add_parser("zoo", help="networks trained at once, against one after another")
+    many.add_argument("networks", nargs="*", help="only those whose name contains one of these words")
+    many.add_argument("--repeats", type=int, default=5, help="measurements of each, of which the median counts")
+    for command in (fast, *chosen, mended, many):
         command.add_argument("--threads", type=int, default=1, help="threads of torch (more than free cores is slower)")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
@@ -33,6 +36,9 @@ def main() -> None:
         return
     if args.command == "repair":
         repair.compare(args.epochs, args.width)
+        return
+    if args.command == "zoo":
+        zoo.compare(args.networks, args.repeats)
         return
     speed.speed(args.networks)
     if not args.networks:

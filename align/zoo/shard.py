@@ -15,6 +15,7 @@ from wsgraph.files import save_tensors
 
 from ..barrier import evaluate
 from .config import ZooConfig
+from .memory import keep_freed_memory
 from .task import Split, Task
 from .together import Tensors, train_alone, train_together
 
@@ -54,6 +55,7 @@ def train_shard(
     Returns:
         Tensors with a leading axis of networks, and the networks' records.
     """
+    keep_freed_memory()
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
