@@ -1,7 +1,7 @@
 """Which sizes the encoder should have, and how it should be trained: short trainings on digits.
 
-One aligner per variant learns from a zoo of MLPs and a zoo of CNNs in turn and is judged on held-out networks. Every
-variant but ``default`` changes one thing.
+One aligner per variant learns from a zoo of MLPs (the encoder's variants also from a zoo of CNNs, in turn) and is
+judged on held-out networks. Every variant but ``default`` changes one thing.
 """
 
 from __future__ import annotations
@@ -53,22 +53,22 @@ TRAINING: dict[str, dict[str, Any]] = {
 """Variants of :class:`~align.trainer.TrainConfig`."""
 
 
-def zoos(count: int) -> list[Zoo]:
+def zoos(kind: str, count: int) -> list[Zoo]:
     """Digits MLPs (64-48-48-48-10), and the paper's CNN at a quarter of its width on digits of 16 × 16."""
     mlp = ZooConfig("mlp48", "mlp", {"inputs": [1, 8, 8], "hidden": [48, 48, 48]}, recipe=Recipe(12, 64, 3e-3))
     image, recipe = (1, 16, 16), Recipe(8, 64, 3e-3)
     cnn = ZooConfig("cnn16", "cnn", {"inputs": [*image], "width": 0.25}, shape=image, recipe=recipe, together=1)
-    return [build(config, count) for config in (mlp, cnn)]
+    return [build(config, count) for config in ((mlp, cnn) if kind == "encoder" else (mlp,))]
 
 
 def compare(kind: str, names: list[str], steps: int, seeds: int, count: int = 96, pairs: int = 24) -> None:
     """Print the held-out barrier of the ``encoder``'s or the ``training``'s variants, mean and s.e. over seeds."""
     variants = ENCODER if kind == "encoder" else TRAINING
-    console, both = Console(width=120), zoos(count)
+    console, both = Console(width=120), zoos(kind, count)
     chosen = [pairs_of(zoo, "test", pairs) for zoo in both]
     learned = len(both[0].members("train"))
-    table = Table(title=f"Held-out barrier after {steps} steps, 2 × {learned} training networks, {seeds} seed(s)")
-    for column in ("variant", "parameters", "MLP", "CNN", "seconds"):
+    table = Table(title=f"Held-out barrier after {steps} steps, {learned} training networks each, {seeds} seed(s)")
+    for column in ("variant", "parameters", *(zoo.config.name for zoo in both), "seconds"):
         table.add_column(column, justify="left" if column == "variant" else "right")
     naive = [line_barrier(z, p, [z.module(j) for _, j in p], points=11) for z, p in zip(both, chosen, strict=True)]
     table.add_row("(not aligned)", "", *(f"{float(x):.3f}" for x in naive), "")
