@@ -116,4 +116,4 @@ class OpenShard:
     def tensors(self, place: int) -> dict[str, Tensor]:
         """One network's tensors."""
         names = self._file.keys()
-        return {name: self._file.get_slice(name)[place] for name in names}
+        return {name: self._file.get_slice(name)[place].clone() for name in names}  # else changes would stay

@@ -1,7 +1,7 @@
 """Train networks: many small ones at once, or a large one by itself.
 
-Parameters of K networks are stacked on a leading axis and the forward pass is ``vmap``-ed over it, so that K small
-matrix products become one. Each network has its own initialisation and its own order of the data.
+Parameters of K networks are stacked on a leading axis and the forward pass runs over it, so that K small matrix
+products become one. Each network has its own initialisation and its own order of the data.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 from torch.nn import functional as F
+
+from .chain import chain
 
 Tensors = dict[str, Tensor]
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -68,13 +70,15 @@ def train_together(
     params = {k: p.detach().requires_grad_() for k, p in stacked.items()}
     optimiser = torch.optim.Adam(params.values(), lr=recipe.lr, fused=True)
 
-    def loss_of(p: Tensors, index: Tensor, target: Tensor) -> Tensor:
-        return loss(functional_call(models[0], p, (x[index],)), target[index])
+    def call(tensors: Tensors, inputs: Tensor) -> Tensor:
+        return functional_call(models[0], tensors, (inputs,))
 
-    losses = vmap(loss_of, in_dims=(0, 0, 0 if own else None), randomness="different")
+    forward = chain(models[0]) or vmap(call, randomness="different")
+    losses, networks = vmap(loss), torch.arange(len(models))[:, None]
     for index in orders(seeds, len(x), recipe):
+        inputs = x.index_select(0, index.flatten()).unflatten(0, index.shape)
         optimiser.zero_grad()
-        losses(params, index, y).sum().backward()
+        losses(forward(params, inputs), y[networks, index] if own else y[index]).sum().backward()
         optimiser.step()
         step()
     return [{k: p.detach()[i].clone() for k, p in params.items()} for i in range(len(models))]

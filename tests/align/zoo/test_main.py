@@ -1,0 +1,89 @@
+"""The command: builds, repairs, enlarges, and explains itself."""
+
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from align.configuration import choices
+from align.zoo import DamagedShardError, Zoo, ZooConfig, build
+from align.zoo.__main__ import main
+from align.zoo.shard import file_name
+
+Files = Callable[[Path], dict[str, bytes]]
+TINY = ("arch.args.hidden=[4]", "arch.laptop.recipe.epochs=1", "arch.together=2", "workers=1")
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """``python -m align.zoo`` with these words."""
+
+    def run(*words: str) -> None:
+        monkeypatch.setattr(sys, "argv", ["align.zoo", *words])
+        main()
+
+    return run
+
+
+def test_without_an_architecture_the_choices_are_listed(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "align.zoo"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr == f"no architecture chosen; pass +arch=<one of {', '.join(choices('arch'))}>\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_list_of_architectures_is_refused(command: Callable[..., None]) -> None:
+    with pytest.raises(SystemExit, match="would merge the architectures into one"):
+        command("+arch=[mlp,cnn]")
+
+
+def test_a_tiny_zoo(command: Callable[..., None], cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command("+arch=mlp", "count=3", *TINY)
+    (folder,) = (cache / "zoos").iterdir()
+    zoo = Zoo(folder)
+    assert len(zoo) == 4
+    assert zoo.tensors(3)["1.weight"].shape == (4, 64)
+    output = capsys.readouterr().out
+    assert "test accuracy" in output
+    assert output.splitlines()[-1] == str(folder)
+
+
+def test_the_command_of_the_message_repairs(
+    waves: ZooConfig, tmp_path: Path, files: Files, command: Callable[..., None]
+) -> None:
+    zoo = build(waves, 16, tmp_path / "my zoo")
+    before = files(zoo.folder)
+    (zoo.folder / file_name(1)).write_bytes(before[file_name(1)][:-7])
+    (zoo.folder / file_name(2)).write_bytes(before[file_name(0)])
+    (zoo.folder / file_name(3)).unlink()
+    with pytest.raises(DamagedShardError) as caught:
+        zoo.tensors(4)
+    words = shlex.split(str(caught.value).partition("Rebuild it with: ")[2])
+    assert words[:3] == ["python", "-m", "align.zoo"]
+    command(*words[3:], "workers=1")
+    assert files(zoo.folder) == before
+
+
+def test_a_folder_and_a_count_enlarge(waves: ZooConfig, tmp_path: Path, command: Callable[..., None]) -> None:
+    zoo = build(waves, 4, tmp_path / "zoo")
+    command(f"folder={zoo.folder}", "count=7", "workers=1")
+    assert len(Zoo(zoo.folder)) == 8
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("folder=nowhere",), "no zoo.json in .*nowhere: not a zoo"),
+        (("+arch=mlp", "engine=spark"), "no engine 'spark'"),
+        (("+arch=mlp_diverse", "folder=here"), "mlp_diverse is 3 zoos"),
+        (("+arch=mlp", "arch.make=gpt"), "no architecture 'gpt'"),
+    ],
+)
+def test_errors_are_one_line(words: tuple[str, ...], message: str, command: Callable[..., None]) -> None:
+    with pytest.raises(SystemExit, match=message):
+        command(*words)
