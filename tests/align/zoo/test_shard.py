@@ -12,10 +12,12 @@ from align.zoo.shard import OpenShard, checksum, file_name, train_shard, write_s
 from wsgraph.modules import with_tensors
 
 
+@torch.no_grad()
 def test_records_say_what_networks_are_and_how_good(digits: ZooConfig) -> None:
     config = replace(digits, together=3, seed=2, recipe=Recipe(epochs=5, batch=64, lr=1e-2))
     task = digits.make_task()
-    tensors, records = train_shard(config, task, 1)
+    with torch.enable_grad():
+        tensors, records = train_shard(config, task, 1)
     assert tensors["1.weight"].shape == (3, 6, 64)
     assert [r.number for r in records] == [r.item for r in records] == [3, 4, 5]
     assert [r.seed for r in records] == [2_000_003, 2_000_004, 2_000_005]
@@ -32,6 +34,7 @@ def test_records_say_what_networks_are_and_how_good(digits: ZooConfig) -> None:
         assert record.test_accuracy > 0.3, "better than guessing"
 
 
+@torch.no_grad()
 def test_views_of_a_wave_fit_the_same_wave_from_different_starts(waves: ZooConfig) -> None:
     task, seen = waves.make_task(), 0
 
@@ -39,7 +42,8 @@ def test_views_of_a_wave_fit_the_same_wave_from_different_starts(waves: ZooConfi
         nonlocal seen
         seen += 1
 
-    tensors, records = train_shard(waves, task, 1, step)
+    with torch.enable_grad():
+        tensors, records = train_shard(waves, task, 1, step)
     assert seen == 2
     assert [r.item for r in records] == [2, 2, 3, 3]
     assert records[0].test_accuracy is None
