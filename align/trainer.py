@@ -48,7 +48,7 @@ class TrainConfig:
         ema: Decay of the average of the aligner's weights that is validated and kept; 0 for none.
         supervised: Weight of ℓ_supervised.
         lmc: Weight of ℓ_LMC.
-        alignment: Weight of ℓ_alignment.
+        alignment: Weight of ℓ_alignment; on networks that fit signals of their own (INRs) it does harm and is left out.
         noise: Gaussian noise of the augmented copies, relative to each tensor's scale.
         mask: Share of their weights that is set to zero.
         scale: Their neurons are scaled by factors between 1 / scale and scale.
@@ -63,14 +63,14 @@ class TrainConfig:
 
     steps: int = 500
     pairs: int = 8
-    images: int = 64
+    images: int = 256
     lr: float = 2e-3
     weight_decay: float = 5e-4
     clip: float = 1.0
     ema: float = 0.0
     supervised: float = 1.0
     lmc: float = 1.0
-    alignment: float = 0.0
+    alignment: float = 1.0
     noise: float = 0.02
     mask: float = 0.05
     scale: float = 1.1
@@ -165,7 +165,8 @@ def train_aligner(
                 save(k)
                 raise KeyboardInterrupt(f"stopped at step {k}" + (f"; resume from {folder}" if folder else ""))
             parts = step_losses(model, plain, labelled, config, k)
-            total = torch.stack([w * v for name, v in parts.items() if (w := getattr(config, name))]).sum()
+            weights = _weights(config, plain[0].zoo)
+            total = torch.stack([w * parts[name] for name, w in weights.items()]).sum()
             for group in optimiser.param_groups:
                 group["lr"] = config.lr * _rate(k, config.steps)
             optimiser.zero_grad()
@@ -191,6 +192,12 @@ def train_aligner(
     elif average is not None:
         aligner.load_state_dict(average.module.state_dict())
     return aligner.eval()
+
+
+def _weights(config: TrainConfig, zoo: Zoo) -> dict[str, float]:
+    """Weights of the losses that count for a zoo."""
+    weights = {"supervised": config.supervised, "lmc": config.lmc, "alignment": config.alignment}
+    return {k: w for k, w in weights.items() if w and not (k == "alignment" and zoo.task.own)}
 
 
 def _rate(k: int, steps: int) -> float:
