@@ -114,6 +114,13 @@ def test_the_legend_of_a_map_names_every_kind_once(tmp_path):
     assert sorted(texts(path)) == ["aligned", "even", "odd", "plain"]
 
 
+def test_more_kinds_than_colours_are_all_on_the_map(tmp_path):
+    path = tmp_path / "map.svg"
+    labels = [f"kind {k}" for k in range(20)]
+    plot_map({"plain": torch.rand(20, 2)}, labels, path)
+    assert set(labels) <= set(texts(path))
+
+
 def test_images_share_one_scale(tmp_path):
     plot_images({"dark": torch.zeros(2, 2), "light": torch.ones(2, 2).requires_grad_()}, tmp_path / "images.png")
     with Image.open(tmp_path / "images.png") as picture:
