@@ -61,7 +61,7 @@ class Barrier:
         return float(self.barrier.mean())
 
     def plot(self, path: str | os.PathLike[str], label: str = "") -> None:
-        """Save a picture of the loss along the line (PNG, SVG or PDF by the ending)."""
+        """Save a picture of the loss along the line as PNG and SVG (and PDF, by the ending of ``path``)."""
         from .plots import plot_lines
 
         plot_lines({label or f"barrier {float(self):.3g}": self}, path)

@@ -35,3 +35,22 @@ def pairwise_distance(networks: Sequence[Network], method: str = "weight_matchin
                 out[i, j] = out[j, i] = min(there, back)
                 step()
     return out
+
+
+def plane(distances: Tensor, dimensions: int = 2) -> Tensor:
+    """Points whose distances are near the given ones, by classical multidimensional scaling.
+
+    The directions in which the points differ most come first; neither they nor their signs mean anything by themselves.
+
+    Args:
+        distances: ``[n, n]``, as from :func:`pairwise_distance`.
+
+    Shapes:
+        - **output:** ``[n, dimensions]``
+    """
+    squares = distances.double().square()
+    # Distances to the centre and between the points determine all inner products, hence the points.
+    inner = -(squares - squares.mean(0) - squares.mean(1, keepdim=True) + squares.mean()) / 2
+    sizes, directions = torch.linalg.eigh(inner)
+    points = directions * sizes.clamp_min(0).sqrt()
+    return points[:, -dimensions:].flip(1).to(distances.dtype)

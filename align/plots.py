@@ -137,7 +137,7 @@ def plot_map(maps: Mapping[str, Tensor], labels: Sequence[str], path: str | os.P
     with _picture(path, 1.2 + 3.9 * len(maps), 4.6, title) as figure:
         row = figure.subplots(1, len(maps), squeeze=False)[0]
         for axes, (name, points) in zip(row, maps.items(), strict=True):
-            for label, style in zip(dict.fromkeys(labels), STYLE["axes.prop_cycle"], strict=False):
+            for label, style in zip(dict.fromkeys(labels), STYLE["axes.prop_cycle"](), strict=False):
                 chosen = points[[k for k, other in enumerate(labels) if other == label]]
                 axes.scatter(*chosen.T, s=42, color=style["color"], marker=style["marker"], label=label, alpha=0.85)
             axes.set_title(name)

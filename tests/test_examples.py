@@ -7,21 +7,23 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
+EXAMPLES = {path.stem: path for path in sorted((Path(__file__).parent.parent / "examples").glob("*.py"))}
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
-def test_quick_example(path: Path, tmp_path: Path) -> None:
-    picture = tmp_path / "picture.png"
-    command = [sys.executable, str(path), "--quick", "--output", str(picture)]
+@pytest.mark.parametrize("line", [*EXAMPLES, "align_inrs --signal digit"])
+def test_quick_example(line: str, tmp_path: Path) -> None:
+    name, *options = line.split()
+    picture = tmp_path / "new" / "picture.png"
+    command = [sys.executable, str(EXAMPLES[name]), "--quick", "--output", str(picture), *options]
     done = subprocess.run(
         command, cwd=tmp_path, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"}
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
     assert picture.stat().st_size > 10_000
+    assert picture.with_suffix(".svg").stat().st_size > 10_000
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
-def test_examples_are_short(path: Path) -> None:
-    assert len(path.read_text().splitlines()) < 120
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_are_short(name: str) -> None:
+    assert len(EXAMPLES[name].read_text().splitlines()) < 120

@@ -3,6 +3,7 @@ import torch
 from networks import mlp
 
 import align
+from align.distance import plane
 from wsgraph import Permutation, to_graph
 
 
@@ -44,3 +45,18 @@ def test_triangle_of_copies(graphs):
     copies = [a, Permutation.random(a.spec).apply(a)]
     near = [align.distance(c, other, seed=0, restarts=10) for c in copies]
     assert near[0] == pytest.approx(near[1], rel=0.05)
+
+
+def test_points_of_the_plane_keep_their_distances():
+    points = torch.randn(7, 2, dtype=torch.float64)
+    distances = torch.cdist(points, points)
+    found = plane(distances)
+    assert found.shape == (7, 2)
+    torch.testing.assert_close(torch.cdist(found, found), distances)
+    assert found[:, 0].var() >= found[:, 1].var()
+
+
+def test_points_of_copies_coincide(graphs):
+    a, b = graphs[:2]
+    found = plane(align.pairwise_distance([a, b, Permutation.random(a.spec).apply(a)], seed=0, restarts=5), 1)
+    assert (found[0] - found[2]).abs() < 0.1 * (found[0] - found[1]).abs()

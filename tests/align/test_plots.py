@@ -1,27 +1,132 @@
+import re
+
+import matplotlib
 import pytest
 import torch
+from PIL import Image
 
 from align import Barrier
-from align.plots import COLOURS, plot_lines
+from align.plots import (
+    COLOURS,
+    MARKERS,
+    STYLE,
+    plot_curves,
+    plot_images,
+    plot_line_panels,
+    plot_lines,
+    plot_map,
+    plot_permutations,
+)
 
 LAM = torch.linspace(0, 1, 7)
+HILL = Barrier(LAM, LAM * (1 - LAM))
+ORDER = torch.tensor([2, 0, 1])
+
+PICTURES = {
+    "lines": lambda path: plot_lines({"mine": HILL}, path, "A title"),
+    "panels": lambda path: plot_line_panels({"left": {"mine": HILL}, "right": {"mine": HILL}}, path, "A title"),
+    "curves": lambda path: plot_curves({"mine": ([1, 2], [3, 4])}, path, "x", "y", "A title"),
+    "permutations": lambda path: plot_permutations({"mine": (torch.rand(3, 3), ORDER, ORDER)}, path, "A title"),
+    "map": lambda path: plot_map({"panel": torch.rand(2, 2)}, ["mine", "other"], path, "A title"),
+    "images": lambda path: plot_images({"mine": torch.rand(4, 4)}, path, "A title"),
+}
 
 
-@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
-def test_one_curve(tmp_path, ending):
-    path = tmp_path / f"line.{ending}"
-    Barrier(LAM, LAM * (1 - LAM)).plot(path)
-    assert path.stat().st_size > 1000
+def texts(path):
+    """What is written in an SVG, in order."""
+    return re.findall(r"<text[^>]*>([^<]*)</text>", path.read_text(encoding="utf-8"))
 
 
-def test_several_pairs_have_a_band_and_labels_are_text(tmp_path):
+@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize("ending", [".png", ".svg", ".pdf", ""])
+def test_png_and_svg_beside_what_was_asked_for(tmp_path, name, ending):
+    PICTURES[name](tmp_path / "new" / f"picture{ending}")
+    made = {path.suffix for path in (tmp_path / "new").iterdir()}
+    assert made == {".png", ".svg"} | ({ending} - {""})
+    with Image.open(tmp_path / "new" / "picture.png") as picture:
+        assert min(picture.size) > 200
+    assert {"A title", "mine"} <= set(texts(tmp_path / "new" / "picture.svg"))
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_the_same_picture_is_the_same_file(tmp_path, name):
+    for folder in ("first", "second"):
+        torch.manual_seed(0)
+        PICTURES[name](tmp_path / folder / "picture.svg")
+    for ending in ("png", "svg"):
+        first, second = ((tmp_path / folder / f"picture.{ending}").read_bytes() for folder in ("first", "second"))
+        assert first == second
+
+
+def test_the_style_stays_inside(tmp_path):
+    before = dict(matplotlib.rcParams)
+    plot_lines({"mine": HILL}, tmp_path / "line.png")
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_every_colour_has_its_marker():
+    assert len(set(COLOURS)) == len(set(MARKERS)) == 8
+    looks = [tuple(style.values()) for style in STYLE["axes.prop_cycle"]]
+    assert len(set(looks)) == len(looks) == 16
+
+
+def test_several_pairs_have_a_band(tmp_path):
     path = tmp_path / "lines.svg"
     curves = {f"method {k}": Barrier(LAM, torch.rand(4, 7)) for k in range(len(COLOURS) + 2)}
     plot_lines(curves, path, title="Many methods")
-    text = path.read_text()
+    text = path.read_text(encoding="utf-8")
     assert text.count("FillBetweenPolyCollection") + text.count("PolyCollection") >= len(curves)
     for colour in COLOURS:
         assert colour.lower() in text.lower()
+
+
+def test_panels_have_titles_and_one_legend(tmp_path):
+    path = tmp_path / "panels.svg"
+    plot_line_panels({"3 layers": {"naive": HILL}, "4 layers": {"naive": HILL}}, path)
+    found = texts(path)
+    assert {"3 layers", "4 layers"} <= set(found)
+    assert found.count("naive") == 1
+
+
+def test_logarithmic_curves_have_plain_numbers(tmp_path):
+    path = tmp_path / "curves.svg"
+    plot_curves({"errors": ([1, 2, 3], [0.03, 1, 60])}, path, "networks", "errors", scale="log")
+    assert {"0.05", "1", "50", "networks", "errors"} <= set(texts(path))
+
+
+def test_wrong_predictions_are_counted_and_coloured(tmp_path):
+    scores, truth, found = torch.rand(6, 6), torch.arange(6), torch.tensor([1, 0, 2, 3, 4, 5])
+    plot_permutations({"noise": (scores, found, truth)}, tmp_path / "wrong.png")
+    plot_permutations({"noise": (scores, truth, truth)}, tmp_path / "right.png")
+    assert "4 of 6 right" in texts(tmp_path / "wrong.svg")
+    assert "6 of 6 right" in texts(tmp_path / "right.svg")
+    orange = tuple(bytes.fromhex(COLOURS[1][1:]))
+    for name, expected in (("wrong", True), ("right", False)):
+        with Image.open(tmp_path / f"{name}.png") as picture:
+            colours = {colour for _, colour in picture.convert("RGB").getcolors(1 << 20)}
+        assert (orange in colours) == expected
+
+
+def test_the_legend_of_a_map_names_every_kind_once(tmp_path):
+    path = tmp_path / "map.svg"
+    labels = ["odd", "even", "odd", "even"]
+    plot_map({"plain": torch.rand(4, 2), "aligned": torch.rand(4, 2)}, labels, path)
+    assert sorted(texts(path)) == ["aligned", "even", "odd", "plain"]
+
+
+def test_more_kinds_than_colours_are_all_on_the_map(tmp_path):
+    path = tmp_path / "map.svg"
+    labels = [f"kind {k}" for k in range(20)]
+    plot_map({"plain": torch.rand(20, 2)}, labels, path)
+    assert set(labels) <= set(texts(path))
+
+
+def test_images_share_one_scale(tmp_path):
+    plot_images({"dark": torch.zeros(2, 2), "light": torch.ones(2, 2).requires_grad_()}, tmp_path / "images.png")
+    with Image.open(tmp_path / "images.png") as picture:
+        width, height = picture.size
+        dark, light = (picture.convert("L").getpixel((int(width * x), height // 2)) for x in (0.25, 0.75))
+    assert (dark, light) == (0, 255)
 
 
 def test_the_label_is_the_barrier_unless_given(tmp_path, monkeypatch):

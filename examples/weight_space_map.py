@@ -1,0 +1,54 @@
+"""A map of weight space: networks that learned the same lie close together, once permutations are factored out.
+
+Digits networks learn one of three things, each from many seeds. The distance of their weights as they are blurs that;
+the smallest distance over all permutations of their neurons shows it, without running a single network.
+
+    python examples/weight_space_map.py
+    python examples/weight_space_map.py --quick    # few networks, barely trained
+"""
+
+import argparse
+from pathlib import Path
+
+import torch
+
+import align
+from align.demo import digits, train
+from align.distance import plane
+from align.plots import plot_map
+from align.zoo.architectures import mlp
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("--quick", action="store_true", help="few networks, barely trained")
+parser.add_argument("--output", type=Path, default=Path("outputs/weight_space_map.png"), help="where the picture goes")
+args = parser.parse_args()
+torch.set_num_threads(1)  # tiny matrices: more threads only wait for one another
+torch.manual_seed(0)
+
+count, epochs = (3, 2) if args.quick else (10, 20)
+(x, y), _ = digits()
+half = len(x) // 2  # every task has about as many images
+tasks = {
+    "digits 0–4": (x[y < 5], y[y < 5]),
+    "digits 5–9": (x[y > 4], y[y > 4]),
+    "random labels": (x[:half], y[torch.randperm(half)]),
+}
+labels = [task for task in tasks for _ in range(count)]
+networks = [train(mlp((1, 8, 8), (32, 32)), tasks[task], seed, epochs) for seed, task in enumerate(labels)]
+
+
+def neighbours(distances):
+    """How many networks have one of their own task as nearest neighbour."""
+    nearest = distances.fill_diagonal_(torch.inf).argmin(1).tolist()
+    return sum(labels[i] == labels[j] for i, j in enumerate(nearest))
+
+
+maps = {}
+for title, method in {"weights as they are": "identity", "up to permutation": "weight_matching"}.items():
+    distances = align.pairwise_distance(networks, method)
+    maps[title] = plane(distances)
+    right = neighbours(distances)
+    print(f"{title:20} {right} of {len(networks)} networks have a nearest neighbour that learned the same")
+
+plot_map(maps, labels, args.output, "Digits networks by the distance of their weights")
+print(f"picture: {args.output}")
