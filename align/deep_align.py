@@ -5,11 +5,14 @@ F = F_proj ∘ F_prod ∘ F_enc:  encoder → outer product of matching embeddin
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, overload
 
+import safetensors.torch
 import torch
 from huggingface_hub import PyTorchModelHubMixin
 from torch import Tensor, nn
@@ -21,7 +24,8 @@ from wsgraph.nn.encoder import together
 from .alignment import Alignment, aligned_graphs, project
 from .refine import Refine
 
-SEED = 0
+BUNDLED = Path(__file__).parent / "pretrained"
+"""The aligner that comes with the package: ``config.json``, ``model.safetensors`` and its model card."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +47,12 @@ class DeepAlignConfig:
 class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph"):
     """Learned weight alignment for networks of any architecture.
 
-    ``DeepAlign()`` is ready to use: deterministic and in eval mode. With a ``config`` it is a new, untrained one in
-    training mode. ``save_pretrained(dir)`` and ``from_pretrained(dir)`` follow the conventions of the Hugging Face hub.
+    ``DeepAlign()`` is the pretrained aligner that comes with the package (see ``align/pretrained/README.md``), in eval
+    mode. With a ``config`` it is a new, untrained one in training mode. ``save_pretrained(dir)`` and
+    ``from_pretrained(dir)`` follow the conventions of the Hugging Face hub.
 
     Args:
-        config: Sizes; see :class:`DeepAlignConfig`. The same as plain data (JSON) is accepted too.
+        config: Sizes of a new aligner; see :class:`DeepAlignConfig`. The same as plain data (JSON) is accepted too.
 
     Example:
         >>> import torch, align
@@ -60,15 +65,18 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph"):
 
     def __init__(self, config: DeepAlignConfig | Mapping[str, Any] | None = None) -> None:
         super().__init__()
-        self.config = config_from(config) if isinstance(config, Mapping) else config or DeepAlignConfig()
-        self._hub_mixin_config = self.config  # what save_pretrained writes, also for the default
-        with torch.random.fork_rng(devices=[], enabled=config is None):
-            if config is None:
-                torch.manual_seed(SEED)
+        bundled = config is None
+        if config is None:
+            config = config_from(json.loads((BUNDLED / "config.json").read_text()))
+        self.config = config_from(config) if isinstance(config, Mapping) else config
+        self._hub_mixin_config = self.config  # what save_pretrained writes, also for the bundled one
+        with torch.random.fork_rng(devices=[], enabled=bundled):  # the bundled one draws nothing of the caller's
             self.encoder = Encoder(self.config.encoder)
         self.s = nn.Parameter(torch.tensor(self.config.scale**0.5))
         self.refine = Refine(self.config.refine) if self.config.refine else None
-        self.train(config is not None)
+        if bundled:
+            self.load_state_dict(safetensors.torch.load_file(BUNDLED / "model.safetensors"))
+        self.train(not bundled)
 
     @overload
     def forward(self, a: WeightGraph, b: WeightGraph) -> Alignment: ...

@@ -13,11 +13,11 @@ from typing import Any
 import torch
 from rich.console import Console
 from rich.table import Table
-from sklearn.datasets import load_digits
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .barrier import Barrier, barrier
+from .data import load
 from .match import match
 from .merge import merge
 from .plots import plot_lines
@@ -41,14 +41,10 @@ LABELS = {"identity": "identity (naive average)", "deep_align": "deep_align (unt
 Split = tuple[Tensor, Tensor]
 
 
-def digits(seed: int = 0) -> tuple[Split, Split]:
-    """The embedded 8 × 8 digits, scaled to [-1, 1], as (train, test)."""
-    data = load_digits()
-    x = torch.tensor(data.images, dtype=torch.float32)[:, None] / 8 - 1
-    y = torch.tensor(data.target)
-    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))
-    x, y = x[order], y[order]
-    return (x[:1400], y[:1400]), (x[1400:], y[1400:])
+def digits() -> tuple[Split, Split]:
+    """The embedded 8 × 8 digits, scaled to [-1, 1]: images to learn from, and images to be judged on."""
+    data = load("digits")
+    return data.train, data.test
 
 
 def network(seed: int) -> nn.Module:
@@ -78,12 +74,12 @@ def train(model: nn.Module, data: Split, seed: int, epochs: int = 20) -> nn.Modu
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=Path("outputs/demo.png"), help="where the plot goes")
-    parser.add_argument("--seed", type=int, default=0, help="of data split, networks and methods")
+    parser.add_argument("--seed", type=int, default=0, help="of networks and methods")
     args = parser.parse_args()
 
     torch.set_num_threads(1)  # these matrices are tiny: threads that wait for a busy core cost ten times what they save
     console, start = Console(), time.perf_counter()
-    held, test = digits(args.seed)
+    held, test = digits()
     a, b = (train(network(2 * args.seed + k), held, seed=k) for k in (1, 2))
     curves: dict[str, Barrier] = {}
     table = Table(title="Two digits MLPs (64-64-64-10), different seeds, held-out images")

@@ -17,18 +17,18 @@ Forward = Callable[[dict[str, Tensor], Tensor], Tensor]
 
 
 class _Linear(torch.autograd.Function):
-    """x Wᵀ + b of ``[K, B, in]``, ``[K, out, in]`` and ``[K, out]``, in the very order of operations of ``vmap``."""
+    """x Wᵀ + b of ``[K, B, in]``, ``[K, out, in]`` and ``[K, out]``; the gradient of W is made in W's own layout."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         ctx.save_for_backward(x, weight)
-        return torch.bmm(x, weight.mT).add_(bias[:, None])
+        return torch.baddbmm(bias[:, None], x, weight.mT)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:
         (gradient,), (x, weight) = gradients, ctx.saved_tensors
         below = torch.bmm(gradient, weight) if ctx.needs_input_grad[0] else None
-        return below, torch.bmm(x.mT, gradient).mT, gradient.sum(1)
+        return below, torch.bmm(gradient.mT, x), gradient.sum(1)
 
 
 class _Sine(torch.autograd.Function):
