@@ -30,7 +30,7 @@ def write_run(folder: Path, aligner: DeepAlign, config: DictConfig, zoos: Sequen
     """Write everything a reader of the run needs."""
     folder.mkdir(parents=True, exist_ok=True)
     aligner.save_pretrained(folder)
-    settings = OmegaConf.to_yaml(config, resolve=True)
+    settings = OmegaConf.to_yaml(config, resolve="arch" in config)  # an experiment has no architecture of its own
     _write(folder / "config.yaml", settings)
     metrics = {zoo.folder.name: summary(result) for zoo, result in zip(zoos, results, strict=True)}
     _write(folder / "metrics.json", json.dumps(metrics, indent=2))
