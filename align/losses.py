@@ -18,7 +18,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from wsgraph import Spec
 
 from .alignment import STATISTICS
-from .barrier import channels_last, slow_together
+from .barrier import slow_together
+from .layout import channels_last
 
 Stack = Mapping[str, Tensor]
 
@@ -86,7 +87,7 @@ def lmc(
 
     with batch_statistics(template):
         if slow_together({k: t[0] for k, t in a.items()}):
-            inputs = channels_last(inputs)
+            inputs = channels_last(template, inputs)
             pairs = zip(_unstacked(a), _unstacked(moved), weight, targets, strict=True)
             return torch.stack([one(p, q, w, y) for p, q, w, y in pairs]).mean()
         return vmap(one, randomness="different")(dict(a), dict(moved), weight, targets).mean()

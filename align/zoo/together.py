@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 from torch.nn import functional as F
 
+from ..layout import channels_last, suits_channels_last
 from .chain import chain
 
 Tensors = dict[str, Tensor]
@@ -93,10 +94,9 @@ def train_alone(
     loss: Loss = F.cross_entropy,
     step: Callable[[], None] = lambda: None,
 ) -> Tensors:
-    """Train one network the plain way, images with their channels last in memory: that is faster for convolutions."""
-    if x.dim() == 4:
-        model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        x = x.contiguous(memory_format=torch.channels_last)
+    """Train one network the plain way, images with their channels last in memory where that suits it."""
+    if suits_channels_last(model, x):
+        model, x = model.to(memory_format=torch.channels_last), channels_last(model, x)  # type: ignore[call-overload]
     optimiser = torch.optim.Adam(model.parameters(), lr=recipe.lr, fused=True)
     model.train()
     for index in orders([seed], len(x), recipe):

@@ -1,0 +1,76 @@
+import pytest
+import torch
+
+from align import DeepAlign, DeepAlignConfig, barrier
+from align.evaluation import aligned, line_barrier, pairs_of, validation_ratio
+from align.zoo import Recipe, Zoo, ZooConfig, build
+from wsgraph import EncoderConfig, Permutation
+from wsgraph.modules import with_tensors
+
+SMALL = DeepAlignConfig(encoder=EncoderConfig(hidden=16, output=24, messages=16, sweeps=2))
+
+
+def test_pairs_are_different_networks_of_the_part(tiny_zoo):
+    members = set(tiny_zoo.members("test"))
+    pairs = pairs_of(tiny_zoo, "test", 100)
+    assert len(pairs) == len(set(pairs)) == len(members) * (len(members) - 1)
+    assert all(i != j and {i, j} <= members for i, j in pairs)
+    assert pairs_of(tiny_zoo, "test", 3) == pairs[:3]
+
+
+def test_pairs_of_views_show_one_item_once(wave_zoo):
+    pairs = pairs_of(wave_zoo, "train", 100)
+    assert [i // 2 for i, _ in pairs] == [j // 2 for _, j in pairs] == sorted({i // 2 for i, _ in pairs})
+    assert all(i != j for i, j in pairs)
+
+
+def test_barriers_of_classifiers_are_those_of_the_plain_function(tiny_zoo):
+    pairs = pairs_of(tiny_zoo, "test", 2)
+    moved = [tiny_zoo.module(j) for _, j in pairs]
+    x, y = tiny_zoo.task.samples("test")
+    expected = barrier([tiny_zoo.module(i) for i, _ in pairs], moved, data=(x[:100], y[:100]), points=5)
+    torch.testing.assert_close(line_barrier(tiny_zoo, pairs, moved, samples=100, points=5).loss, expected.loss)
+
+
+def test_barriers_of_views_are_measured_on_their_own_signal(wave_zoo):
+    pairs = pairs_of(wave_zoo, "train", 2)
+    found = line_barrier(wave_zoo, pairs, [wave_zoo.module(j) for _, j in pairs], points=3)
+    assert found.loss.shape == (2, 3)
+    for k, (i, j) in enumerate(pairs):
+        for end, number in ((0, j), (2, i)):  # the ends of the line are the networks themselves
+            assert float(found.loss[k, end]) == pytest.approx(wave_zoo.records[number].test_loss, rel=1e-3)
+
+
+def test_batchnorm_is_reset_along_the_line(tmp_path):
+    config = ZooConfig("bn", "resnet20", {"width": 0.125}, shape=(3, 8, 8), recipe=Recipe(1, 256, 1e-2), together=1)
+    zoo = build(config, 2, tmp_path)
+    modules = [zoo.module(n) for n in (0, 1)]
+    x, y = zoo.task.samples("test")
+    found = line_barrier(zoo, [(0, 1)], [modules[1]], samples=64, points=3)
+    data, inputs = (x[:64], y[:64]), zoo.task.samples("train")[0][:1_000]
+    reset = barrier([modules[0]], [modules[1]], data=data, points=3, reset_batchnorm=inputs)
+    torch.testing.assert_close(found.loss, reset.loss)
+
+
+def test_aligned_networks_keep_their_function(tiny_zoo):
+    torch.manual_seed(0)
+    pairs = pairs_of(tiny_zoo, "val", 3)
+    x = tiny_zoo.task.samples("test")[0][:16]
+    for module, (_, j) in zip(aligned(DeepAlign(SMALL), tiny_zoo, pairs), pairs, strict=True):
+        torch.testing.assert_close(module(x), tiny_zoo.module(j)(x), atol=1e-4, rtol=1e-4)
+
+
+def test_the_validation_ratio_is_one_for_an_aligner_that_does_nothing(tiny_zoo, monkeypatch):
+    def nothing(aligner, zoo, pairs):
+        identity = Permutation.identity(zoo.spec)
+        return [with_tensors(zoo.template, identity.apply(zoo.tensors(j))) for _, j in pairs]
+
+    monkeypatch.setattr("align.evaluation.aligned", nothing)
+    assert validation_ratio(DeepAlign(SMALL), [tiny_zoo]) == pytest.approx(1.0, rel=1e-4)
+
+
+def test_a_zoo_without_validation_networks_says_so(tiny_zoo):
+    zoo = Zoo(tiny_zoo.folder)
+    zoo.records = {n: r for n, r in zoo.records.items() if r.part != "val"}
+    with pytest.raises(ValueError, match=r"no zoo has two validation networks; build more \(count=\), or set"):
+        validation_ratio(DeepAlign(SMALL), [zoo])
