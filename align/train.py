@@ -57,7 +57,8 @@ def run(config: DictConfig) -> None:
     fabric.launch()
     with fabric.rank_zero_first():
         zoos = zoos_of(config)
-    console.print(f"{config.preset.name} scale; {', '.join(map(repr, zoos))}", soft_wrap=True)
+    if fabric.is_global_zero:
+        console.print(f"{config.preset.name} scale; {', '.join(map(repr, zoos))}", soft_wrap=True)
     aligner = first_aligner(config)
     settings = TrainConfig(**config.loss, **config.optim, seed=config.seed)
     with Logs(folder, wandb=config.wandb, enabled=fabric.is_global_zero) as logs:
