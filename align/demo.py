@@ -36,7 +36,7 @@ METHODS: dict[str, dict[str, Any]] = {
 }
 """What the demo runs, with fewer iterations than the defaults where it is the optimiser that takes the time."""
 
-LABELS = {"identity": "identity (naive average)", "deep_align": "deep_align (untrained)"}
+LABELS = {"identity": "identity (naive average)"}
 
 Split = tuple[Tensor, Tensor]
 
