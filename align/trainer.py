@@ -126,72 +126,118 @@ def train_aligner(
         config: Sizes and rates.
         folder: Where checkpoints go; without one, none are written.
         resume: Go on from the folder's checkpoint, if there is one.
-        report: Called after every step with the step's number and its losses, and after each validation.
+        report: Called after every step with the step's number, its losses and, if it was validated, its barrier.
         fabric: From :func:`make_fabric`; one process on the CPU by default.
     """
-    fabric = fabric or make_fabric(devices=1)
-    optimiser = torch.optim.AdamW(aligner.parameters(), lr=config.lr, weight_decay=config.weight_decay)
-    average = AveragedModel(aligner, multi_avg_fn=get_ema_multi_avg_fn(config.ema)) if config.ema else None
-    best, start = _Best(), 0
-    this_run = {"zoos": [repr(z) for z in zoos], "aligner": asdict(aligner.config), "training": asdict(config)}
-    saved = load_checkpoint(folder) if folder is not None and resume else None
-    if saved is not None:
-        _require_same_run(saved["run"], this_run, folder)
-        start = saved["step"]
-        aligner.load_state_dict(saved["aligner"])
-        optimiser.load_state_dict(saved["optimiser"])
-        best = _Best(**saved["best"])
-        if average is not None:
-            average.load_state_dict(saved["average"])
-    model, optimiser = fabric.setup(aligner, optimiser)
-    model.mark_forward_method("stacked_scores")
-    model.train()
-
-    def save(step: int) -> None:
-        if folder is None or not fabric.is_global_zero:
-            return
-        state = {"run": this_run, "step": step, "aligner": aligner.state_dict(), "best": vars(best)}
-        state["optimiser"] = optimiser.optimizer.state_dict()
-        if average is not None:
-            state["average"] = average.state_dict()
-        save_checkpoint(folder, state)
-
+    run = _Run(aligner, zoos, config, folder, fabric or make_fabric(devices=1))
+    start = run.restore() if resume else 0
     with progress("training the aligner", config.steps) as bar, _stop_requests() as asked:
         bar(advance=start)
-        for k, (plain, labelled) in enumerate(_batches(zoos, config, range(start, config.steps), fabric), start):
-            if config.patience and best.stale >= config.patience:
+        for k, (plain, labelled) in enumerate(_batches(zoos, config, range(start, config.steps), run.fabric), start):
+            if config.patience and run.best.stale >= config.patience:
                 break
             if asked:
-                save(k)
+                run.save(k)
                 raise KeyboardInterrupt(f"stopped at step {k}" + (f"; resume from {folder}" if folder else ""))
-            parts = step_losses(model, plain, labelled, config, k)
-            weights = _weights(config, plain[0].zoo)
-            total = torch.stack([w * parts[name] for name, w in weights.items()]).sum()
-            for group in optimiser.param_groups:
-                group["lr"] = config.lr * _rate(k, config.steps)
-            optimiser.zero_grad()
-            fabric.backward(total)
-            norm = fabric.clip_gradients(model, optimiser, max_norm=config.clip, error_if_nonfinite=False)
-            _require_finite(float(total.detach()), norm, k, config, folder)
-            optimiser.step()
-            if average is not None:
-                average.update_parameters(aligner)
-            values = {name: float(cast(Tensor, fabric.all_reduce(v.detach()))) for name, v in parts.items()}
+            values = run.step(k, plain, labelled)
             bar(note=" ".join(f"{name} {v:.3f}" for name, v in values.items()))
             if config.validate and (k + 1) % config.validate == 0:
-                judged = cast(DeepAlign, average.module) if average is not None else aligner
-                values["barrier"] = validation_ratio(judged, zoos)
-                best.look(values["barrier"], k + 1, judged.state_dict())
-                model.train()
+                values["barrier"] = run.validate(k + 1)
             if report is not None:
                 report(k + 1, values)
             if config.checkpoint and ((k + 1) % config.checkpoint == 0 or k + 1 == config.steps):
-                save(k + 1)
-    if best.tensors is not None:
-        aligner.load_state_dict(best.tensors)
-    elif average is not None:
-        aligner.load_state_dict(average.module.state_dict())
-    return aligner.eval()
+                run.save(k + 1)
+    return run.result()
+
+
+class _Run:
+    """What changes while an aligner is trained: its parameters, their average, the optimiser, the best aligner."""
+
+    def __init__(
+        self, aligner: DeepAlign, zoos: Sequence[Zoo], config: TrainConfig, folder: Path | str | None, fabric: Fabric
+    ) -> None:
+        self.aligner, self.zoos, self.config, self.folder, self.fabric = aligner, zoos, config, folder, fabric
+        self.best = _Best()
+        self.average = AveragedModel(aligner, multi_avg_fn=get_ema_multi_avg_fn(config.ema)) if config.ema else None
+        optimiser = torch.optim.AdamW(aligner.parameters(), lr=config.lr, weight_decay=config.weight_decay)
+        self.model, self.optimiser = fabric.setup(aligner, optimiser)
+        self.model.mark_forward_method("stacked_scores")
+        self.model.train()
+
+    @property
+    def judged(self) -> DeepAlign:
+        """The aligner that counts: the average, if there is one."""
+        return self.aligner if self.average is None else cast(DeepAlign, self.average.module)
+
+    def step(self, k: int, plain: Sequence[Pair], labelled: Sequence[Pair]) -> dict[str, float]:
+        """One step of the optimiser; returns the losses, mean over all processes."""
+        parts = step_losses(self.model, plain, labelled, self.config, k)
+        weights = _weights(self.config, plain[0].zoo)
+        total = torch.stack([w * parts[name] for name, w in weights.items()]).sum()
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.config.lr * _rate(k, self.config.steps)
+        self.optimiser.zero_grad()
+        self.fabric.backward(total)
+        norm = self.fabric.clip_gradients(
+            self.model, self.optimiser, max_norm=self.config.clip, error_if_nonfinite=False
+        )
+        self._require_finite(float(total.detach()), norm, k)
+        self.optimiser.step()
+        if self.average is not None:
+            self.average.update_parameters(self.aligner)
+        return {name: float(cast(Tensor, self.fabric.all_reduce(v.detach()))) for name, v in parts.items()}
+
+    def validate(self, step: int) -> float:
+        """The barrier between validation networks, relative to that without alignment; the best aligner is kept."""
+        value = validation_ratio(self.judged, self.zoos)
+        self.best.look(value, step, self.judged.state_dict())
+        self.model.train()
+        return value
+
+    def result(self) -> DeepAlign:
+        """The aligner with the parameters that did best."""
+        self.aligner.load_state_dict(self.best.tensors or self.judged.state_dict())
+        return self.aligner.eval()
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a checkpoint must agree with to be continued."""
+        zoos = [repr(zoo) for zoo in self.zoos]
+        return {"zoos": zoos, "aligner": asdict(self.aligner.config), "training": asdict(self.config)}
+
+    def save(self, step: int) -> None:
+        """Write a checkpoint after ``step`` steps. Nothing random is in it: draws depend on the step's number alone."""
+        if self.folder is None or not self.fabric.is_global_zero:
+            return
+        state = {"run": self.settings, "step": step, "best": vars(self.best), "aligner": self.aligner.state_dict()}
+        state["optimiser"] = self.optimiser.optimizer.state_dict()
+        state["average"] = None if self.average is None else self.average.state_dict()
+        save_checkpoint(self.folder, state)
+
+    def restore(self) -> int:
+        """Go back to the folder's checkpoint, if there is one; returns the number of steps done."""
+        saved = load_checkpoint(self.folder) if self.folder is not None else None
+        if saved is None:
+            return 0
+        for part, now in self.settings.items():
+            if saved["run"][part] != now:
+                raise ValueError(
+                    f"the checkpoint in {self.folder} is of another run: its {part} is\n  {saved['run'][part]}\n"
+                    f"but now\n  {now}\nChoose another output folder, or start anew with resume=never."
+                )
+        self.aligner.load_state_dict(saved["aligner"])
+        self.optimiser.optimizer.load_state_dict(saved["optimiser"])
+        self.best = _Best(**saved["best"])
+        if self.average is not None:
+            self.average.load_state_dict(saved["average"])
+        return int(saved["step"])
+
+    def _require_finite(self, total: float, norm: Tensor | None, k: int) -> None:
+        if math.isfinite(total) and (norm is None or math.isfinite(float(norm))):
+            return
+        saved = load_checkpoint(self.folder) if self.folder is not None else None
+        kept = f"; the last good checkpoint, of step {saved['step']}, is in {self.folder}" if saved is not None else ""
+        raise FloatingPointError(f"the loss is not finite at step {k}{kept}. Lower lr (now {self.config.lr}).")
 
 
 def _weights(config: TrainConfig, zoo: Zoo) -> dict[str, float]:
@@ -230,20 +276,3 @@ def _stop_requests() -> Iterator[list[int]]:
     finally:
         for s, handler in before.items():
             signal.signal(s, handler)
-
-
-def _require_same_run(saved: Mapping[str, Any], now: Mapping[str, Any], folder: Path | str | None) -> None:
-    for part, settings in now.items():
-        if saved[part] != settings:
-            raise ValueError(
-                f"the checkpoint in {folder} is of another run: its {part} is\n  {saved[part]}\nbut now\n  {settings}\n"
-                "Choose another output folder, or start anew with resume=never."
-            )
-
-
-def _require_finite(total: float, norm: Tensor | None, k: int, config: TrainConfig, folder: Path | str | None) -> None:
-    if math.isfinite(total) and (norm is None or math.isfinite(float(norm))):
-        return
-    saved = load_checkpoint(folder) if folder is not None else None
-    kept = f"; the last good checkpoint, of step {saved['step']}, is in {folder}" if saved is not None else ""
-    raise FloatingPointError(f"the loss is not finite at step {k}{kept}. Lower lr (now {config.lr}).")
