@@ -81,8 +81,8 @@ def main(config: DictConfig) -> None:
         torch.set_num_threads(config.threads)
     try:
         run(config)
-    except (ValueError, FileNotFoundError, FloatingPointError) as error:
-        sys.exit(str(error))
+    except (ValueError, FileNotFoundError, FloatingPointError, KeyboardInterrupt) as error:
+        sys.exit(str(error) or "interrupted")
 
 
 if __name__ == "__main__":

@@ -80,6 +80,14 @@ def test_without_an_architecture_the_choices_are_listed(tmp_path):
     assert f"no architecture chosen; pass +arch=<one of {listed}>" in done.stderr
 
 
+def test_help_teaches_by_example(tmp_path):
+    done = run("--help", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "python -m align.train +experiment=mixture" in done.stdout
+    assert "arch: cnn, inr_image" in done.stdout
+    assert "wandb: false" in done.stdout
+
+
 def test_a_list_of_architectures_is_refused_with_advice(tmp_path):
     done = run("+arch=[mlp,cnn]", cwd=tmp_path)
     assert done.returncode != 0
