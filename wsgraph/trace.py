@@ -16,6 +16,7 @@ from .architecture import architecture_key
 from .axes import Atom, Dim, fixed, part_size, pin, resolve
 from .inputs import infer_example_input
 from .modules import shared_copy, tensors_of
+from .nesting import anchor, parent_of
 from .scaling import find_scalings
 from .spec import Axis, Factor, Group, Param, Scaling, Spec
 from .verify import call, verify_spec
@@ -146,10 +147,12 @@ def _placeholder(
     if not isinstance(value, Tensor):
         return value
     if name is not None and name in tensors:
-        # Each axis of a parameter is its own unknown, bound to the group it will belong to.
-        dims: list[Dim] = [
-            ((Atom(s, bound=((Atom(s),),), origin=(name, k)),),) for k, s in enumerate(map(int, value.shape))
-        ]
+        # Each axis of a parameter is its own unknown, bound to the group it will belong to; nothing speaks against
+        # permuting it in another way in every place of the other axes, yet.
+        axes = [Atom(s) for s in map(int, value.shape)]
+        for axis in axes:
+            axis.inside = tuple(other for other in axes if other is not axis)
+        dims: list[Dim] = [((Atom(a.size, bound=((a,),), origin=(name, k)),),) for k, a in enumerate(axes)]
         params[name] = ops.Value(dims, param=name)
         return params[name]
     return ops.Value([fixed(int(s), INPUT if is_input else ops.CONSTANT) for s in value.shape])
@@ -167,9 +170,7 @@ def _build_spec(
     for name, tensor in tensors.items():  # tied entries have the axes of the one the graph uses
         if id(tensor) in owner:
             params[name] = params[owner[id(tensor)]]
-    for value in params.values():
-        for dim in value.dims:
-            resolve(dim)  # may pin; see axes._resolve_part
+    anchor([value.dims for name, value in params.items() if name in order])
     names = GroupNames()
     ordered = [*order, *(name for name in tensors if name not in order)]
     for name in ordered:
@@ -192,8 +193,7 @@ def _build_spec(
                 block=state.blocks.get(known),
             )
         )
-    used = {g for p in entries for axis in p.axes for g in axis.groups}
-    groups = [g for g in names.groups() if g.name in used]
+    groups = names.groups({g for p in entries for axis in p.axes for g in axis.groups})
     found = find_scalings(program, env, names, Spec(groups, entries))
     return Spec(groups, entries, [_with_tied(scaling, owner, tensors) for scaling in found])
 
@@ -223,12 +223,18 @@ class GroupNames:
                 why = {INPUT: "input", OUTPUT: "output"}.get(part[0].pinned, layer if not reads else f"{layer}.input")
                 self._add(part, why)
             else:
+                blocks = {parent_of(atom) for atom in part}
                 for atom in part:
-                    if not atom.pinned:
-                        self._add((atom,), layer)
+                    if not atom.pinned and atom not in blocks:
+                        self._add_nested(atom, layer)
+
+    def _add_nested(self, atom: Atom, name: str) -> None:
+        if (blocks := parent_of(atom)) is not None:
+            self._add_nested(blocks, f"{name}.runs")
+        self._add((atom,), name)
 
     def _add(self, part: tuple[Atom, ...], name: str) -> None:
-        key = tuple(id(atom) for atom in part if atom.size > 1) or tuple(id(atom) for atom in part[:1])
+        key = self._key(part)
         if key in self._names:
             return
         taken, base, count = set(self._names.values()), name, 2
@@ -237,31 +243,50 @@ class GroupNames:
         self._names[key] = name
         self._atoms[name] = part
 
+    @staticmethod
+    def _key(part: tuple[Atom, ...]) -> tuple[int, ...]:
+        return tuple(id(atom) for atom in part if atom.size > 1) or tuple(id(atom) for atom in part[:1])
+
     def name(self, part: tuple[Atom, ...]) -> str | None:
         """Name of the group made of these atoms, if there is one."""
-        key = tuple(id(atom) for atom in part if atom.size > 1) or tuple(id(atom) for atom in part[:1])
-        return self._names.get(key)
+        return self._names.get(self._key(part))
 
     def axis(self, dim: Any) -> Axis:
         return Axis(tuple(self._product(part) for part in resolve(dim)))
 
     def _product(self, part: tuple[Atom, ...]) -> tuple[Factor, ...]:
         whole = self.name(part)
-        if whole is not None:
+        if whole is not None and parent_of(part[0]) is None:
             return (whole,)
         factors: list[Factor] = []
-        for atom in part:
-            factors.append((None if atom.pinned else self.name((atom,))) or atom.size)
+        for atom, before in zip(part, (None, *part), strict=False):
+            name = None if atom.pinned else self.name((atom,))
+            blocks = parent_of(atom)
+            if name is None or blocks is None:
+                factors.append(name or atom.size)
+            elif before is blocks:  # the group's runs are those of the factor before: it stands for both
+                factors[-1] = name
+            else:
+                factors.append(f"/{name}")
         kept = [f for f in factors if f != 1]
         return tuple(kept) or (1,)
 
-    def groups(self) -> list[Group]:
-        found = [self._group(name, part) for name, part in self._atoms.items()]
+    def groups(self, used: set[str]) -> list[Group]:
+        """The groups that parameters use, and those they are nested in."""
+        found = {name: self._group(name, part) for name, part in self._atoms.items()}
+        for name in list(used):
+            while (name := found[name].parent) is not None:
+                used.add(name)
         rank = {INPUT: 0, OUTPUT: 2}
-        return sorted(found, key=lambda g: rank.get(g.why, 1))
+        return sorted((g for g in found.values() if g.name in used), key=lambda g: rank.get(g.why, 1))
 
     def _group(self, name: str, part: tuple[Atom, ...]) -> Group:
         why = next((atom.pinned for atom in part if atom.pinned), "")
         activation = next((a for atom in part for a in atom.activations), "identity")
         shape = tuple(atom.size for atom in part) if why else ()
-        return Group(name, part_size(part), why, activation, shape)
+        blocks = parent_of(part[0])
+        parent = None if blocks is None else self.name((blocks,))
+        return Group(name, part_size(part) * self._runs(blocks), why, activation, shape, parent)
+
+    def _runs(self, blocks: Atom | None) -> int:
+        return 1 if blocks is None else blocks.size * self._runs(parent_of(blocks))

@@ -1,6 +1,7 @@
 import pytest
 
-from wsgraph.axes import Atom, fixed, free, leaves, pin, reshape, resolve, size_of, tie
+from wsgraph.axes import Atom, fixed, free, leaves, pin, resolve, size_of, tie
+from wsgraph.regroup import reshape
 
 
 def reasons(dim):
