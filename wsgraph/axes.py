@@ -43,6 +43,7 @@ class Atom:
         claims: What axes that were tied to this one are inside of; settled at the end of the operator.
         instances: For an axis of blocks that ``forward`` tells apart, what this axis is in each of them.
         told: Axes that have instances in each element of this one.
+        copies: Whether the tensor it was made for is the same everywhere along it (zeros, ``expand``).
     """
 
     size: int
@@ -55,6 +56,7 @@ class Atom:
     claims: list[tuple[Atom, ...]] = field(default_factory=list)
     instances: dict[Atom, list[Atom]] = field(default_factory=dict)
     told: list[Atom] = field(default_factory=list)
+    copies: bool = False
 
 
 def free(size: int) -> Dim:
@@ -65,6 +67,11 @@ def free(size: int) -> Dim:
 def fixed(size: int, why: str) -> Dim:
     """A dimension whose elements have an identity of their own: pixels, batch entries, classes."""
     return ((Atom(size, pinned=why),),)
+
+
+def copies(size: int, inside: tuple[Atom, ...] = ()) -> Dim:
+    """A dimension along which nothing changes."""
+    return ((Atom(size, inside=inside, copies=True),),)
 
 
 def size_of(dim: Sequence[Part]) -> int:
@@ -189,6 +196,7 @@ def _bind(atom: Atom, dim: Dim) -> None:
         pin(dim, atom.pinned)
     for leaf in inner:
         leaf.feature |= atom.feature
+        leaf.copies &= atom.copies
         leaf.activations += [name for name in atom.activations if name not in leaf.activations]
         leaf.claims.append((*atom.inside, *inner))
     for blocks, instances in atom.instances.items():

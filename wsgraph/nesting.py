@@ -51,6 +51,15 @@ def _ground(dims: Sequence[Dim]) -> None:
                 keep(atom, [b for b in blocks_of(atom) if part.count(b) == 1 or (b not in part and count[b] == 1)])
 
 
+def renewed(dims: Sequence[Dim]) -> list[Dim]:
+    """The same dimensions with new axes for copies: what one use of equal elements ties does not concern another."""
+    dims = [resolve(dim) for dim in dims]
+    new = {a: Atom(a.size, inside=a.inside, copies=True) for dim in dims for part in dim for a in part if a.copies}
+    for atom in new.values():
+        atom.inside = tuple(new.get(block, block) for block in atom.inside)
+    return [tuple(tuple(new.get(atom, atom) for atom in part) for part in dim) for dim in dims] if new else dims
+
+
 def limit(dim: Dim, aligned: Sequence[Dim]) -> None:
     """Σ over ``dim``: both operands must be in the same block, so only blocks in ``dim`` or ``aligned`` count."""
     known = {leaf for d in (dim, *aligned) for leaf in leaves(d)}

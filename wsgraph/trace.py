@@ -6,6 +6,7 @@ import operator
 import warnings
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -16,7 +17,7 @@ from .architecture import architecture_key
 from .axes import Atom, Dim, fixed, part_size, pin, resolve
 from .inputs import infer_example_input
 from .modules import shared_copy, tensors_of
-from .nesting import anchor, parent_of
+from .nesting import anchor, parent_of, renewed
 from .scaling import find_scalings
 from .spec import Axis, Factor, Group, Param, Scaling, Spec
 from .verify import call, verify_spec
@@ -103,7 +104,11 @@ def _export(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 def _interpret(program: torch.export.ExportedProgram, model: nn.Module) -> Spec:
     tensors = tensors_of(model)
     signature = program.graph_signature
-    targets = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
+    first = {id(t): name for name, t in reversed(tensors.items())}  # tied entries go by the name of the first
+    targets = {
+        node: first[id(tensors[name])] if name in tensors else name
+        for node, name in {**signature.inputs_to_parameters, **signature.inputs_to_buffers}.items()
+    }
     inputs = set(signature.user_inputs)
     state, env = ops.State(), {}
     params: dict[str, ops.Value] = {}
@@ -112,7 +117,7 @@ def _interpret(program: torch.export.ExportedProgram, model: nn.Module) -> Spec:
         if node.op == "placeholder":
             env[node] = _placeholder(node, targets.get(node.name), node.name in inputs, params, tensors)
         elif node.op == "call_function":
-            args, kwargs = fx.node.map_arg((node.args, node.kwargs), env.__getitem__)
+            args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda n: _used(env[n]))
             for value in ops.values_in([args, kwargs]):
                 if value.param is not None:
                     order.setdefault(value.param)
@@ -127,6 +132,13 @@ def _interpret(program: torch.export.ExportedProgram, model: nn.Module) -> Spec:
                 for dim in value.dims:
                     pin(dim, OUTPUT)
     return _build_spec(program, env, state, params, order, tensors)
+
+
+def _used(value: Any) -> Any:
+    """A value as the argument of one operator."""
+    if not isinstance(value, ops.Value) or value.param is not None:
+        return value
+    return replace(value, dims=renewed(value.dims))
 
 
 def _positional(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:

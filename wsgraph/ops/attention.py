@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import fx
 
-from ..axes import Atom, Dim, leaves, pin, resolve, size_of, tie
+from ..axes import Dim, copies, leaves, pin, resolve, size_of, tie
 from .core import POSITION, State, Value, handles, unknown
 
 
@@ -44,5 +44,5 @@ def attention(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
 
 def _shared(heads: Dim, queries: int) -> Dim:
     """Every key head serves a run of query heads, which may move among themselves."""
-    inside = tuple(leaves(heads))
-    return tuple((*part, Atom(queries // size_of(heads), inside=inside)) for part in resolve(heads))
+    served = copies(queries // size_of(heads), tuple(leaves(heads)))[0]
+    return tuple(part + served for part in resolve(heads))

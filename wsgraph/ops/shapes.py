@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import fx
 
-from ..axes import Atom, Dim, fixed, free, leaves, pin, resolve, size_of, tie
+from ..axes import Atom, Dim, copies, fixed, leaves, pin, resolve, size_of, tie
 from ..nesting import tell_apart
 from ..regroup import cut, reshape
 from .core import POSITION, Dims, State, Value, handles, inherit, name_of, pin_positions, positions, shape_of, unknown
@@ -68,7 +68,7 @@ def expand(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
 
 
 def _copies(dims: Dims, count: int) -> Dim:
-    return ((Atom(count, inside=tuple(leaf for dim in dims for leaf in leaves(dim))),),)
+    return copies(count, tuple(leaf for dim in dims for leaf in leaves(dim)))
 
 
 @handles("repeat")
@@ -110,7 +110,7 @@ def repeat_interleave(state: State, node: fx.Node, args: Sequence[Any]) -> Value
     "scalar_tensor",
 )
 def uniform(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
-    return Value([free(s) for s in shape_of(node)])
+    return Value([copies(s) for s in shape_of(node)])
 
 
 @handles("cat")
@@ -152,7 +152,7 @@ def constant_pad(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
             pin(dims[-k - 1], "cropped")
             dims[-k - 1] = fixed(shape_of(node)[-k - 1], POSITION)
         else:
-            ends = [free(n) if n else () for n in (before, after)]
+            ends = [copies(n) if n else () for n in (before, after)]
             dims[-k - 1] = (*ends[0], *resolve(dims[-k - 1]), *ends[1])
     return inherit(data, dims)
 
