@@ -22,6 +22,7 @@ from math import prod
 from typing import TypeAlias, TypeVar
 
 T = TypeVar("T")
+CONCATENATED = "repeated blocks of a concatenation"
 Part: TypeAlias = "tuple[Atom, ...]"
 """A row-major product of axes, e.g. ``(channels, rows, columns)``."""
 Dim: TypeAlias = "tuple[Part, ...]"
@@ -91,20 +92,20 @@ def _resolve_part(part: Part) -> Dim:
     products: Dim = ((),)
     for atom in part:
         inner = ((atom,),) if atom.bound is None else resolve(atom.bound)
-        if len(inner) > 1 and any(products) and all(a.pinned for p in inner for a in p):
-            atom.pinned = inner[0][0].pinned  # nothing in it moves: as good as one pinned axis
-            inner = ((atom,),)
-        products = _times(products, inner)
+        if len(inner) == 1:
+            products = tuple(done + inner[0] for done in products)
+        elif _still(products):
+            products = inner * size_of(products)
+        else:
+            # p × (a + b) is laid out as p blocks of (a + b). Where p moves, that is no sum of products: one axis, pinned.
+            atom.pinned = CONCATENATED
+            pin(inner, CONCATENATED)
+            products = tuple((*done, atom) for done in products)
     return products
 
 
-def _times(before: Dim, inner: Dim) -> Dim:
-    """The product of two dimensions, as a sum of products."""
-    if len(inner) > 1 and any(before):
-        # (p × (a + b)) is stored as p blocks of (a + b): exact only while p itself does not move.
-        pin(tuple((a,) for done in before for a in done), "repeated blocks of a concatenation")
-        return inner * size_of(before)
-    return inner if len(inner) > 1 else tuple(done + inner[0] for done in before)
+def _still(products: Dim) -> bool:
+    return all(atom.pinned for part in products for atom in part)
 
 
 def _told_apart(part: Part) -> Dim:
@@ -112,8 +113,12 @@ def _told_apart(part: Part) -> Dim:
     for k, blocks in enumerate(part):
         rest = part[k + 1 :]
         if any(blocks in atom.instances for atom in rest):
+            if not _still((part[:k],)):
+                for atom in rest:
+                    pin_atom(atom, CONCATENATED)
+                return (part,)
             each = tuple(p for i in range(blocks.size) for p in resolve((in_block(rest, blocks, i),)))
-            return _times((part[:k],), each)
+            return each * part_size(part[:k])
     return (part,)
 
 
@@ -130,9 +135,14 @@ def leaves(dim: Dim) -> list[Atom]:
 def pin(dim: Dim, why: str) -> None:
     """Forbid every permutation of this dimension; the first reason given is kept."""
     for atom in leaves(dim):
-        atom.pinned = atom.pinned or why
-        for instance in (i for block in atom.instances.values() for i in block):
-            pin(((instance,),), why)
+        pin_atom(atom, why)
+
+
+def pin_atom(atom: Atom, why: str) -> None:
+    """Pin one atomic axis, and what it is in blocks that are told apart."""
+    atom.pinned = atom.pinned or why
+    for instance in (i for block in atom.instances.values() for i in block):
+        pin(((instance,),), why)
 
 
 def tie(a: Dim, b: Dim, why: str = "incompatible shapes") -> None:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import prod
 
-from .axes import Atom, Dim, forget, in_block, leaves, pin, resolve
+from .axes import Atom, Dim, forget, in_block, leaves, pin, resolve, size_of
 
 
 def blocks_of(atom: Atom) -> tuple[Atom, ...]:
@@ -74,6 +74,17 @@ def tell_apart(dims: Sequence[Dim], blocks: Atom, index: int, why: str) -> list[
     for atom in {leaf for dim in dims for leaf in leaves(dim)}:
         _make_instances(atom, blocks)
     return [tuple(in_block(part, blocks, index) for part in resolve(dim)) for dim in dims]
+
+
+def join(blocks: Atom, each: Sequence[Dim]) -> Dim:
+    """The inverse: a dimension that is ``each[i]`` in block i."""
+    first, *others = map(resolve, each)
+    if all(first == other for other in others):
+        return first
+    whole = Atom(size_of(first), inside=(blocks,))
+    whole.instances[blocks] = [Atom(whole.size, bound=dim) for dim in each]
+    blocks.told.append(whole)
+    return ((whole,),)
 
 
 def _make_instances(atom: Atom, blocks: Atom) -> None:

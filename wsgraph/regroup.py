@@ -8,7 +8,7 @@ from math import prod
 
 from .axes import Atom, Dim, Part, fixed, free, part_size, pin, resolve, size_of, split, tie
 
-RESHAPED, CUT = "split by a reshape", "cut inside blocks"
+RESHAPED = "split by a reshape"
 
 
 def reshape(dims: list[Dim], shape: list[int]) -> list[Dim]:
@@ -121,11 +121,10 @@ def _cut_at(dim: Dim, end: int) -> None:
         if start < end < stop:
             first, inner = next(((a, part[k + 1 :]) for k, a in enumerate(part) if a.size > 1))
             at, rest = divmod(end - start, part_size(inner))
-            if rest or first.inside:
-                pin((part,), CUT if first.inside else "sliced")
-            elif not first.pinned:
-                tie(((first,),), free(at) + free(first.size - at))
+            if rest or first.pinned:
+                pin((part,), first.pinned or "sliced")
             else:
-                pin((part,), first.pinned)
+                ends = tuple((Atom(n, inside=first.inside),) for n in (at, first.size - at))
+                tie(((first,),), ends)
             return
         start = stop

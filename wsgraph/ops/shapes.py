@@ -9,7 +9,7 @@ from typing import Any
 from torch import fx
 
 from ..axes import Atom, Dim, copies, fixed, leaves, pin, resolve, size_of, tie
-from ..nesting import tell_apart
+from ..nesting import join, tell_apart
 from ..regroup import cut, reshape
 from .core import POSITION, Dims, State, Value, handles, inherit, name_of, pin_positions, positions, shape_of, unknown
 
@@ -128,12 +128,11 @@ def cat(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
 
 @handles("stack")
 def stack(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
+    """A new dimension, each entry of which is a tensor of its own."""
     values, dim = (*args, 0)[:2]
-    for other in values[1:]:
-        for x, y in zip(values[0].dims, other.dims, strict=True):
-            tie(x, y)
-    dims = list(values[0].dims)
-    dims.insert(dim % (len(dims) + 1), fixed(len(values), "stacked"))
+    entries = Atom(len(values), pinned="stacked")
+    dims = [join(entries, each) for each in zip(*(v.dims for v in values), strict=True)]
+    dims.insert(dim % (len(dims) + 1), ((entries,),))
     return Value(dims)
 
 
@@ -225,10 +224,11 @@ def index(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
     return inherit(data, [*data.dims[: where[0]], *chosen_dims, *data.dims[where[-1] + 1 :]])
 
 
-@handles("roll")
-def roll(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
-    data, _, where = (*args, [])[:3]
-    if not where:
+@handles("flip", "roll")
+def reorder(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
+    """Order matters along the dimensions that are turned; the others pass through."""
+    data, where = args[0], args[-1] if name_of(node.target) == "flip" else (*args, [])[2]
+    if not where:  # rolled as if it were flat
         return unknown(state, node, args)  # type: ignore[return-value]
     pin_positions([data.dims[k] for k in where])
     return inherit(data, list(data.dims))
