@@ -97,7 +97,7 @@ def _resolve_part(part: Part) -> Dim:
         elif _still(products):
             products = inner * size_of(products)
         else:
-            # p × (a + b) is laid out as p blocks of (a + b). Where p moves, that is no sum of products: one axis, pinned.
+            # p × (a + b) is laid out as p blocks of (a + b): no sum of products where p moves, so one axis, pinned.
             atom.pinned = CONCATENATED
             pin(inner, CONCATENATED)
             products = tuple((*done, atom) for done in products)

@@ -1,7 +1,7 @@
 """Parameters as the graph sees them: dense views between groups.
 
-A :class:`Piece` is a parameter, or the part of one between parts of concatenated axes, on the grid of all factors of its
-axes. A :class:`Block` is what an encoder makes of it: edges between two groups, or features along one.
+A :class:`Piece` is a parameter, or the part of one between parts of concatenated axes, on the grid of all factors of
+its axes. A :class:`Block` is what an encoder makes of it: edges between two groups, or features along one.
 """
 
 from __future__ import annotations
@@ -65,9 +65,7 @@ class Piece:
     def rows(self, tensor: Tensor, place: Place) -> Tensor:
         """All weights of each element of a group: ``[n, rest]``."""
         rest = [k for k in range(len(self.grid)) if k not in place.levels]
-        return self.unfold(tensor).permute(*place.levels, *rest).reshape(
-            prod(self.grid[k] for k in place.levels), -1
-        )
+        return self.unfold(tensor).permute(*place.levels, *rest).reshape(prod(self.grid[k] for k in place.levels), -1)
 
 
 @dataclass(frozen=True)

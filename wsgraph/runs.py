@@ -14,6 +14,7 @@ from string import ascii_letters
 
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot
 
 from .blocks import Piece, Place
 
@@ -56,6 +57,6 @@ def _mixed(piece: Piece, grid: Tensor, maps: Mapping[str, Tensor]) -> Tensor:
 def _matrix(piece: Piece, place: Place, value: Tensor) -> Tensor:
     """A map on the levels of its place; inside a run that is given, rows of every pair of runs sum to 1."""
     sizes = [piece.grid[k] for k in place.levels]
-    matrix = value if value.dim() == 2 else torch.nn.functional.one_hot(value, prod(sizes)).to(torch.get_default_dtype())
+    matrix = value if value.dim() == 2 else one_hot(value, prod(sizes)).to(torch.get_default_dtype())
     matrix = matrix.reshape(*sizes, *sizes)
     return matrix / matrix.sum(-1, keepdim=True).clamp_min(1e-12) if place.inner else matrix

@@ -17,6 +17,7 @@ from torch import Tensor, fx
 from torch.export import ExportedProgram
 
 from . import ops
+from .blocks import is_inner
 from .spec import Scaling, Spec
 
 if TYPE_CHECKING:
@@ -98,8 +99,9 @@ class _Walk:
         """The class a parameter's axis writes (``up``) or reads (``down``); it must have the whole group on it."""
         found = self.by_slot.setdefault((f"{kind} {group}", slot), _Class(group))
         getattr(found.root(), kind).add(slot)
-        factors = {f for part in self.spec.params[slot[0]].axes[slot[1]].parts for f in part}
-        if group not in factors or f"/{group}" in factors:
+        factors = [f for part in self.spec.params[slot[0]].axes[slot[1]].parts for f in part if isinstance(f, str)]
+        whole = [f for f in factors if not is_inner(f)]
+        if not any(group in self.spec.lineage(f) for f in whole) or f"/{group}" in factors:
             found.root().spoiled = True
         return found
 

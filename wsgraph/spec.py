@@ -25,8 +25,8 @@ from .blocks import Block, Piece, blocks_of, is_inner, name_of, pieces_of
 Factor: TypeAlias = str | int
 """A group's name, or the number of positions (kernel taps, pixels after Flatten) that never move.
 
-``"/dims"`` is the nested group ``dims`` inside one run: another factor of the parameter, its parent or a group nested in
-that, tells which. The weight of a convolution with groups is ``("outputs", "/inputs", 3, 3)``.
+``"/dims"`` is the nested group ``dims`` inside one run: another factor of the parameter, its parent or a group nested
+in that, tells which. The weight of a convolution with groups is ``("outputs", "/inputs", 3, 3)``.
 """
 Product: TypeAlias = tuple[Factor, ...]
 """Row-major product: ``("conv5", 7, 7)`` is what Flatten leaves of 7 × 7 maps."""

@@ -287,8 +287,10 @@ class GroupNames:
         """The groups that parameters use, and those they are nested in."""
         found = {name: self._group(name, part) for name, part in self._atoms.items()}
         for name in list(used):
-            while (name := found[name].parent) is not None:
-                used.add(name)
+            parent = found[name].parent
+            while parent is not None:
+                used.add(parent)
+                parent = found[parent].parent
         rank = {INPUT: 0, OUTPUT: 2}
         return sorted((g for g in found.values() if g.name in used), key=lambda g: rank.get(g.why, 1))
 

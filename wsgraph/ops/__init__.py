@@ -29,8 +29,8 @@ from .core import values_in as values_in
 from .pointwise import pointwise
 
 __all__ = [
-    "CONSTANT", "HANDLERS", "POSITION", "State", "Value", "apply", "attention", "handles", "inherit", "is_known", "is_pointwise",
-    "is_understood", "layers", "name_of", "norms", "shapes", "spatial", "unknown", "values_in",
+    "CONSTANT", "HANDLERS", "POSITION", "State", "Value", "apply", "attention", "handles", "inherit", "is_known",
+    "is_pointwise", "is_understood", "layers", "name_of", "norms", "shapes", "spatial", "unknown", "values_in",
 ]  # fmt: skip
 
 

@@ -10,6 +10,9 @@ from torch import fx
 from ..axes import Dim, copies, leaves, pin, resolve, size_of, tie
 from .core import POSITION, State, Value, handles, unknown
 
+DEFAULTS = (None, 0.0, False, None, False)
+"""Of mask, dropout, causal, scale and grouped."""
+
 
 @handles("scaled_dot_product_attention")
 def attention(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
@@ -19,7 +22,9 @@ def attention(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
         - **q:** ``[..., heads, L, d]``; **k:** ``[..., heads, S, d]``; **v:** ``[..., heads, S, e]``
         - **output:** ``[..., heads, L, e]``
     """
-    q, k, v, mask, dropout, causal, _, grouped = (*args, *(None, 0.0, False, None, False)[len(args) - 3 :])
+    q, k, v = args[:3]
+    options: list[Any] = [*args[3:], *DEFAULTS[len(args) - 3 :]]
+    mask, dropout, causal, _, grouped = options
     if dropout:
         return unknown(state, node, args)  # type: ignore[return-value]
     if grouped and len(q.dims) > 2:
