@@ -6,7 +6,7 @@ import argparse
 
 import torch
 
-from . import encoder, repair, speed
+from . import coverage, encoder, repair, speed
 
 
 def main() -> None:
@@ -21,7 +21,10 @@ def main() -> None:
     mended = commands.add_parser("repair", help="averages of ResNet-20s on CIFAR-10, repaired or not (trains for long)")
     mended.add_argument("--epochs", type=int, default=2, help="training epochs of each network")
     mended.add_argument("--width", type=float, default=1.0, help="width of the networks, 1 for 16-32-64 channels")
-    for command in (fast, sizes, mended):
+    found = commands.add_parser("coverage", help="the symmetry found in many architectures, and planted permutations")
+    found.add_argument("networks", nargs="*", help="only those whose name contains one of these words")
+    found.add_argument("--large", action="store_true", help="instead, seconds and memory of a network of GPT-2's size")
+    for command in (fast, sizes, mended, found):
         command.add_argument("--threads", type=int, default=1, help="threads of torch (more than free cores is slower)")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
@@ -30,6 +33,9 @@ def main() -> None:
         return
     if args.command == "repair":
         repair.compare(args.epochs, args.width)
+        return
+    if args.command == "coverage":
+        coverage.large() if args.large else coverage.coverage(args.networks)
         return
     speed.speed(args.networks)
     if not args.networks:
