@@ -53,11 +53,12 @@ def _ground(dims: Sequence[Dim]) -> None:
 
 def renewed(dims: Sequence[Dim]) -> list[Dim]:
     """The same dimensions with new axes for copies: what one use of equal elements ties does not concern another."""
-    dims = [resolve(dim) for dim in dims]
-    new = {a: Atom(a.size, inside=a.inside, copies=True) for dim in dims for part in dim for a in part if a.copies}
+    new = {a: Atom(a.size, inside=a.inside, copies=True) for dim in dims for a in leaves(dim) if a.copies}
+    if not new:
+        return list(dims)
     for atom in new.values():
         atom.inside = tuple(new.get(block, block) for block in atom.inside)
-    return [tuple(tuple(new.get(atom, atom) for atom in part) for part in dim) for dim in dims] if new else dims
+    return [tuple(tuple(new.get(atom, atom) for atom in part) for part in resolve(dim)) for dim in dims]
 
 
 def limit(dim: Dim, aligned: Sequence[Dim]) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import operator
+import traceback
 import warnings
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -95,10 +97,24 @@ def _export(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         reason = str(error).strip().splitlines()[0]
         raise ValueError(
             f"torch.export cannot export {type(model).__name__}, usually because forward branches on tensor values: "
-            f"{type(error).__name__}: {reason}\n"
-            "Rewrite that line with torch.where, trace the submodules that can be exported, or describe the symmetry "
-            "yourself and pass it: to_graph(model, spec=Spec(groups=..., params=...))"
+            f"{type(error).__name__}: {reason}\n{_blamed_line(error)}"
+            "Rewrite that line with torch.where, trace a submodule that can be exported, as in "
+            "trace(model.body, example_input), or describe the symmetry yourself and pass it: "
+            "to_graph(model, spec=Spec(groups=..., params=...))"
         ) from error
+
+
+def _blamed_line(error: BaseException) -> str:
+    """The innermost line outside torch and this package on the way to the error."""
+    ours = tuple(str(Path(file).parent) for file in (torch.__file__, __file__))
+    found = ""
+    while True:
+        for frame in traceback.extract_tb(error.__traceback__):
+            if not frame.filename.startswith((*ours, "<")) and frame.line:
+                found = f"It gives up at {frame.filename}, line {frame.lineno}: {frame.line}\n"
+        if found or error.__cause__ is None:
+            return found
+        error = error.__cause__
 
 
 def _interpret(program: torch.export.ExportedProgram, model: nn.Module) -> Spec:

@@ -106,7 +106,10 @@ MOBILENET = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96,
 
 
 def inverted_residuals(
-    stages: Sequence[tuple[int, int, int, int]], width: float = 1.0, act: type[nn.Module] = nn.ReLU6, excite: bool = False
+    stages: Sequence[tuple[int, int, int, int]],
+    width: float = 1.0,
+    act: type[nn.Module] = nn.ReLU6,
+    excite: bool = False,
 ) -> nn.Module:
     """MobileNetV2, or with SiLU and squeeze-and-excitation a network of EfficientNet's blocks."""
     channels = round(32 * width)
@@ -215,9 +218,7 @@ CASES: dict[str, Case] = {
         {"pixel_values": image(32)},
     ),
     "LlamaForCausalLM (6 heads, 2 for keys)": lambda _: (
-        hugging_face(
-            "LlamaForCausalLM", vocab_size=VOCABULARY, num_attention_heads=6, num_key_value_heads=2, **LAYERS
-        ),
+        hugging_face("LlamaForCausalLM", vocab_size=VOCABULARY, num_attention_heads=6, num_key_value_heads=2, **LAYERS),
         {"input_ids": tokens(), "use_cache": False},
     ),
     "T5": lambda _: (
