@@ -159,8 +159,6 @@ def owner_of(spec: Spec, factors: list[tuple[int, Factor]], k: int) -> int:
     """Which factor tells the run that factor k is inside of: one in the same dimension, or else the only one."""
     dim, factor = factors[k]
     parent = spec.groups[name_of(factor)].parent
-    if parent is None:
-        raise ValueError(f"Spec: '{factor}' is inside a run, so group '{name_of(factor)}' must be nested in another")
     known = [
         j for j, (_, f) in enumerate(factors) if isinstance(f, str) and not is_inner(f) and parent in spec.lineage(f)
     ]

@@ -170,7 +170,11 @@ class Spec:
         if isinstance(factor, int):
             return factor
         group = self.groups[name_of(factor)]
-        return group.size // self.groups[group.parent or ""].size if is_inner(factor) else group.size
+        if not is_inner(factor):
+            return group.size
+        if group.parent is None:
+            raise ValueError(f"Spec: '{factor}' is inside a run, so group '{group.name}' must be nested in another")
+        return group.size // self.groups[group.parent].size
 
     def lineage(self, name: str) -> Iterator[str]:
         """The group and all it is nested in, from the inside out."""

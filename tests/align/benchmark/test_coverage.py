@@ -22,19 +22,40 @@ EXPECTED = {
     "ResNet-50": {8: 1 + 6, 16: 8, 32: 1 + 12, 64: 1 + 6, 128: 1, 256: 1},
     # The same with twice the width; the hidden layers of a block stand in the runs of its grouped convolution.
     "ResNeXt-50 (32 groups)": {
-        16: 1, 64: 1, 128: 1, 256: 1, 512: 1, 4: 16, (4, 4): 6, (4, 8): 8, (4, 16): 12, (4, 32): 6,
-    },  # fmt: skip
+        16: 1,
+        64: 1,
+        128: 1,
+        256: 1,
+        512: 1,
+        4: 16,
+        (4, 4): 6,
+        (4, 8): 8,
+        (4, 16): 12,
+        (4, 32): 6,
+    },
     "VGG16-BN": {4: 2, 8: 2, 16: 3, 32: 6 + 2},
     # Each of 58 layers writes 2 channels of its own and has 8 hidden ones; three transitions and the stem.
     "DenseNet-121": {2: 58, 8: 58 + 1, 16: 1, 32: 1, 4: 1},
     # A stem, a stream for each width (blocks that keep it), and the wide layers: one in each block, and the last.
     "MobileNetV2": {
-        4: 1 + 1, 2: 1, 3: 1, 8: 1, 12: 1 + 1, 20: 1, 40: 1, 18: 2, 24: 3, 48: 4, 72: 3, 120: 3, 160: 1,
+        4: 1 + 1,
+        2: 1,
+        3: 1,
+        8: 1,
+        12: 1 + 1,
+        20: 1,
+        40: 1,
+        18: 2,
+        24: 3,
+        48: 4,
+        72: 3,
+        120: 3,
+        160: 1,
     },
     # The same in its first three stages, and what each block squeezes to.
     "EfficientNet blocks": {8: 1 + 1, 4: 1, 6: 1, 24: 1, 36: 2, 48: 2, 320: 1, 2: 3, 1: 3},
-    # Ten norms of four groups; the transposed convolutions of one channel per group are among the streams.
-    "U-Net with GroupNorm": {4: 10 + 1, 8: 1, (4, 2): 4, (4, 4): 2},
+    # Ten norms of four groups: four of them of single channels, the others nested; two transposed convolutions.
+    "U-Net with GroupNorm": {4: 4 + 6 + 1, 8: 1, (4, 2): 4, (4, 4): 2},
     # Embedding and two hidden states: the four gates of a layer move as one.
     "two-layer LSTM": {8: 1, 16: 2},
     # Heads; queries and keys, values, in each; the hidden layer: in both layers. The stream is the output.
@@ -48,7 +69,7 @@ EXPECTED = {
     "T5": {3: 2 + 2, (3, 8): 2 * (2 + 2 + 2), 40: 4},
     # Stem, a stream for each stage but the last, which is the output, two hidden layers per block.
     "ResNetModel": {8: 1 + 2, 16: 1, 24: 1, 32: 1, 4: 2, 6: 2, 10: 2},
-}  # fmt: skip
+}
 
 
 def sizes(spec):
