@@ -268,6 +268,15 @@ def test_control_flow_that_depends_on_data():
     ) as error:
         trace(Branching(), torch.randn(2, 4))
     assert "to_graph(model, spec=Spec(groups=..., params=...))" in str(error.value)
+    assert "test_trace.py, line " in str(error.value)
+    assert ": return self.fc(x) if x.sum() > 0 else -self.fc(x)" in str(error.value)
+
+
+def test_a_submodule_of_what_cannot_be_exported_can_be_traced():
+    model = nn.Sequential(mlp(4, 6, 4), Branching())
+    with pytest.raises(ValueError, match="trace a submodule"):
+        trace(model, torch.randn(2, 4))
+    assert free_sizes(trace(model[0], torch.randn(2, 4))) == {"0": 6}
 
 
 def test_the_spec_offered_instead_works():
