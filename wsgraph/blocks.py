@@ -158,7 +158,7 @@ def name_of(factor: Factor) -> str:
 def owner_of(spec: Spec, factors: list[tuple[int, Factor]], k: int) -> int:
     """Which factor tells the run that factor k is inside of: one in the same dimension, or else the only one."""
     dim, factor = factors[k]
-    parent = spec.groups[name_of(factor)].parent
+    parent = spec.groups[name_of(factor)].parent or ""
     known = [
         j for j, (_, f) in enumerate(factors) if isinstance(f, str) and not is_inner(f) and parent in spec.lineage(f)
     ]

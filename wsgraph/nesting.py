@@ -42,13 +42,15 @@ def settle(tensors: Sequence[Sequence[Dim]]) -> None:
 
 
 def _ground(dims: Sequence[Dim]) -> None:
-    """Keep only blocks that the tensor has: in the same product, or else exactly once."""
-    parts = [part for dim in dims for part in resolve(dim)]
-    count = Counter(atom for part in parts for atom in part)
-    for part in parts:
-        for atom in part:
-            if atom.inside:
-                keep(atom, [b for b in blocks_of(atom) if part.count(b) == 1 or (b not in part and count[b] == 1)])
+    """Keep only blocks that are known wherever the axis is: in the same product, or else once, on another dimension."""
+    resolved = [resolve(dim) for dim in dims]
+    count = Counter(atom for dim in resolved for part in dim for atom in part)
+    for here in resolved:
+        around = {atom for dim in resolved if dim is not here and len(dim) == 1 for atom in dim[0] if count[atom] == 1}
+        for part in here:
+            for atom in part:
+                if atom.inside:
+                    keep(atom, [b for b in blocks_of(atom) if part.count(b) == 1 or b in around])
 
 
 def renewed(dims: Sequence[Dim]) -> list[Dim]:

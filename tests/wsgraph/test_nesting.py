@@ -86,6 +86,18 @@ def fused_by_head(m, h):
     return h + m.p(merged(F.scaled_dot_product_attention(q, k, v)))
 
 
+def turned(m, q, k, v):
+    """Values come from the head at the other end."""
+    q, k, v = (split(x, 2) for x in (q, k, v))
+    return merged(F.scaled_dot_product_attention(q, k, v.flip(1)))
+
+
+def some_heads(m, q, k, v):
+    """The first two of four heads are halved."""
+    q, k, v = (split(x, 4) for x in (q, k, v))
+    return merged(F.scaled_dot_product_attention(q, k, torch.cat([v[:, :2] / 2, v[:, 2:]], 1)))
+
+
 def shuffle(x):
     return x.unflatten(1, (2, -1)).transpose(1, 2).flatten(1, 2)
 
@@ -104,6 +116,8 @@ CASES = {
     "key heads that serve several query heads": (lambda: attention(shared_keys, 4), TOKENS, {"i": 8, "q.runs": 2, "q": (4, "q.runs"), "q.2": (4, "q.runs"), "v": (4, "q.runs")}),
     "the same by expand": (lambda: attention(repeated_keys, 4), TOKENS, {"i": 8, "q.runs": 2, "q": (4, "q.runs"), "q.2": (4, "q.runs"), "v": (4, "q.runs")}),
     "rotary embeddings pin the dims of queries and keys": (lambda: attention(rotary), TOKENS, {"i": 8, "q": 2, "v": (8, "q")}),
+    "heads turned around are pinned, and values move alike in all": (lambda: attention(turned), TOKENS, {"i": 8, "q": (8, "q.runs"), "v": 4}),
+    "heads in two parts": (lambda: attention(some_heads), TOKENS, {"i": 8, "q": 2, "q.2": 2, "q.3": 2, "v": 2}),
     "one norm for all heads makes their dims move alike": (lambda: net(normed, norm=nn.RMSNorm(4), **{k: nn.Linear(8, 8) for k in "qkvp"}), TOKENS, {"i": 8, "q": 2, "q.2": 4, "v": (8, "q")}),
     "queries, keys and values fused": (lambda: net(fused, **{k: make() for k, make in QKV.items()}), TOKENS, {"i": 8, **heads_of("qkv")}),
     "fused head by head": (lambda: net(fused_by_head, **{k: make() for k, make in QKV.items()}), TOKENS, {"i": 8, "qkv": 2}),

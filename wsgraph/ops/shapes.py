@@ -226,12 +226,15 @@ def index(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
 
 @handles("flip", "roll")
 def reorder(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
-    """Order matters along the dimensions that are turned; the others pass through."""
+    """Order matters along the dimensions that are turned; no element is where it was. The others pass through."""
     data, where = args[0], args[-1] if name_of(node.target) == "flip" else (*args, [])[2]
     if not where:  # rolled as if it were flat
         return unknown(state, node, args)  # type: ignore[return-value]
     pin_positions([data.dims[k] for k in where])
-    return inherit(data, list(data.dims))
+    dims = list(data.dims)
+    for k in where:
+        dims[k] = fixed(size_of(dims[k]), POSITION)
+    return inherit(data, dims)
 
 
 @handles("pixel_shuffle")
