@@ -85,7 +85,7 @@ class Ascent:
         self.pieces = [x for x in self.spec.pieces if x.param in kept and x.places]
         self.units = units(self.spec)
         names = {x.param for x in self.pieces}
-        dtype = torch.promote_types(a.network.like.dtype, torch.float32)
+        self.dtype = dtype = torch.promote_types(a.network.like.dtype, torch.float32)
         start = init or Permutation.identity(self.spec)
         self.maps = {k: v.cpu() for k, v in start.maps.items()}
         self.a = {k: t.detach().to(dtype) for k, t in a.tensors.items() if k in names}
@@ -123,20 +123,22 @@ class Ascent:
     def visit(self, unit: Sequence[str], gain: float) -> bool:
         """Solve one unit's assignment and keep it if the objective grows by more than ``gain``; whether it did."""
         found = self._scores(unit)
-        self.scores |= found
+        self.scores |= {g: s.to(self.dtype) for g, s in found.items()}
         solved = hard_maps(self.spec, found | self._still(unit))
         moves = {g: m for g, m in solved.items() if not torch.equal(m, torch.arange(len(m)))}
         if not moves:
             return False
         permutation = Permutation(self.spec, moves)
         touched = [k for k in self.now if any(g in moves for axis in self.spec.params[k].axes for g in axis.groups)]
-        new = {k: permutation.permute(k, self.now[k]) for k in touched}
-        difference = self._inner(new) - self._inner({k: self.now[k] for k in touched})
+        # One tensor at a time, and again where the move is kept: a second copy of all weights would cost more.
+        before = self._inner({k: self.now[k] for k in touched})
+        difference = sum(self._inner({k: permutation.permute(k, self.now[k])}) for k in touched) - before
         if difference <= gain:
             return False
-        self.now |= new
+        for k in touched:
+            self.now[k] = permutation.permute(k, self.now[k])
         self.maps |= {g: self.maps[g][m] for g, m in moves.items()}
-        self.scores |= {g: found[g][:, m.to(found[g].device)] for g, m in moves.items()}
+        self.scores |= {g: self.scores[g][:, m.to(self.scores[g].device)] for g, m in moves.items()}
         self.objective += difference
         return True
 
@@ -171,7 +173,8 @@ class Ascent:
         Nothing is multiplied again: a group that is not visited any more has neighbours that do not move any more.
         """
         out = {}
-        for g, s in self.scores.items():
+        for g in list(self.scores):
+            s = self.scores.pop(g)  # handed over one by one: together they can be larger than the network
             x, y = (self._norms(g, tensors).clamp_min(1e-12) for tensors in (self.a, self.now))
             back = torch.argsort(self.maps[g]).to(s.device)
             out[g] = (s / (x[:, None] * y))[:, back].to(x.dtype)
