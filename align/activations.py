@@ -16,6 +16,7 @@ from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
 from wsgraph import Spec
+from wsgraph.blocks import is_inner
 from wsgraph.modules import tensors_of
 
 _LINEAR = {F.linear, torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.mm, Tensor.mm}
@@ -58,7 +59,7 @@ class _Tap(TorchFunctionMode):
             piece = values[:, start : start + torch.Size(sizes).numel()].unflatten(-1, sizes)
             start += torch.Size(sizes).numel()
             for k, factor in enumerate(part):
-                if isinstance(factor, str) and not self.spec.groups[factor].pinned:
+                if isinstance(factor, str) and not is_inner(factor) and not self.spec.groups[factor].pinned:
                     self.capture(factor, self.order[name], piece.movedim(k + 1, -1).flatten(0, -2))
 
 

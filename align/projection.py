@@ -1,12 +1,12 @@
 """From scores to permutations: Sinkhorn (soft, differentiable) and the linear assignment problem (hard).
 
 Scores of a group are a matrix with ``scores[i, j]`` for neuron i of a and neuron j of b. Groups nested in others (the
-dims inside attention heads) are solved in two levels: first which block goes to which, then inside each block.
+dims inside attention heads) are solved level by level: first which block goes to which, then inside each block.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -44,26 +44,30 @@ def soft_maps(
     spec: Spec, scores: Mapping[str, Tensor], temperature: float = 1.0, iterations: int = 20
 ) -> dict[str, Tensor]:
     """Doubly stochastic matrix of every group; a nested one's is its parent's times one matrix per pair of blocks."""
-    maps: dict[str, Tensor] = {}
-    inner: dict[str, Tensor] = {}
-    own = dict(scores)
-    for name, s in scores.items():
+    own, inner = dict(scores), {}
+    for name in nested_first(spec, scores):
         parent = spec.groups[name].parent
         if parent is not None:
-            runs = spec.groups[parent].size
-            blocks = _blocks(s, runs)
+            blocks = _blocks(own[name], spec.groups[parent].size)
             inner[name] = sinkhorn(blocks, temperature, iterations)
             gain = (inner[name] * blocks).sum(dim=(-2, -1))
             own[parent] = own[parent] + gain if parent in own else gain
-    for name, s in own.items():
-        if spec.groups[name].pinned:
-            maps[name] = torch.eye(s.shape[-1], device=s.device, dtype=s.dtype)
-        elif name not in inner:
-            maps[name] = sinkhorn(s, temperature, iterations)
-    for name, q in inner.items():
-        whole = maps[spec.groups[name].parent][..., None, None] * q  # type: ignore[index]
-        maps[name] = whole.transpose(-3, -2).flatten(-4, -3).flatten(-2, -1)
+    maps: dict[str, Tensor] = {}
+    for name in reversed(nested_first(spec, own)):
+        if name in inner:
+            whole = maps[spec.groups[name].parent or ""][..., None, None] * inner[name]
+            maps[name] = whole.transpose(-3, -2).flatten(-4, -3).flatten(-2, -1)
+        elif spec.groups[name].pinned:
+            maps[name] = torch.eye(own[name].shape[-1], device=own[name].device, dtype=own[name].dtype)
+        else:
+            maps[name] = sinkhorn(own[name], temperature, iterations)
     return {name: maps[name] for name in scores}
+
+
+def nested_first(spec: Spec, names: Iterable[str]) -> list[str]:
+    """Groups and all they are nested in, from the inside out."""
+    all_of_them = dict.fromkeys(outer for name in names for outer in spec.lineage(name))
+    return sorted(all_of_them, key=lambda name: -len(list(spec.lineage(name))))
 
 
 def hard_maps(spec: Spec, scores: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -97,21 +101,20 @@ def to_host(matrices: Sequence[Tensor]) -> list[np.ndarray]:
 
 
 def _solve(spec: Spec, scores: Mapping[str, np.ndarray]) -> dict[str, Tensor]:
-    nested = {name: parent for name in scores if (parent := spec.groups[name].parent) is not None}
-    own = dict(scores)
-    blocks = {}
-    for name, parent in nested.items():
-        n = spec.groups[parent].size
-        blocks[name] = _block_views(scores[name], scores[parent].shape if parent in scores else (n, n))
-        gain = _block_gains(blocks[name])
-        own[parent] = own[parent] + gain if parent in own else gain
-    maps = {
-        name: np.arange(len(s)) if spec.groups[name].pinned else assign(s)
-        for name, s in own.items()
-        if name not in nested
-    }
-    for name, parent in nested.items():
-        maps[name] = _assign_nested(blocks[name], maps[parent])
+    own, blocks = dict(scores), {}
+    for name in nested_first(spec, scores):
+        parent = spec.groups[name].parent
+        if parent is not None:
+            n = spec.groups[parent].size
+            blocks[name] = _block_views(own[name], own[parent].shape if parent in own else (n, n))
+            gain = _block_gains(blocks[name])
+            own[parent] = own[parent] + gain if parent in own else gain
+    maps: dict[str, np.ndarray] = {}
+    for name in reversed(nested_first(spec, own)):
+        if name in blocks:
+            maps[name] = _assign_nested(blocks[name], maps[spec.groups[name].parent or ""])
+        else:
+            maps[name] = np.arange(len(own[name])) if spec.groups[name].pinned else assign(own[name])
     return {name: torch.from_numpy(maps[name]) for name in scores}
 
 

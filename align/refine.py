@@ -38,7 +38,7 @@ class Refine(nn.Module):
             soft = soft_maps(a.spec, scores, self.temperature, self.iterations)
             new = dict(scores)
             for (block, wa), (_, wb) in zip(a.blocks, b.blocks, strict=True):
-                if block.source is None:
+                if block.source is None or block.runs > 1:
                     continue
                 wa, wb = (w.to(alpha.dtype) for w in (wa, wb))
                 if block.target in scores:

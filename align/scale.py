@@ -58,7 +58,7 @@ def _norms(graph: WeightGraph, group: str, slots: tuple[tuple[str, int], ...]) -
             sizes = [graph.spec.factor_size(f) for f in part]
             piece = along[start : start + torch.Size(sizes).numel()].view(sizes)
             start += torch.Size(sizes).numel()
-            if group in part:
-                k = part.index(group)
-                total += piece.movedim(k, 0).reshape(sizes[k], -1).sum(1)
+            for k, factor in enumerate(part):
+                if isinstance(factor, str) and group in graph.spec.lineage(factor):
+                    total += piece.movedim(k, 0).reshape(len(total), -1).sum(1)
     return total.sqrt()

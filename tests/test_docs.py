@@ -15,7 +15,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # files that a block writes vanish
-    monkeypatch.setitem(ops.HANDLERS, "flip", ops.unknown)  # and so does the operator that one of them registers
+    monkeypatch.setitem(ops.HANDLERS, "cumsum", ops.unknown)  # and so does the operator that one of them registers
     text = page.read_text(encoding="utf-8")
     namespace = {"__name__": "__main__"}
     for block in BLOCK.finditer(text):

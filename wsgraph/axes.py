@@ -6,7 +6,12 @@ two dimensions makes them move together; what remains unbound at the end is a pe
 
     tie(A, B):   atom = atom            → one atom
                  atom = product or sum  → the atom is bound to that structure
+                 product = product      → atoms are split until they match, e.g. 4 × 4 against 2 × 8 as 2 × 2 × 4
                  anything else          → both sides are pinned: the symmetry found is smaller, never wrong
+
+A split atom becomes a *nested* pair: ``heads × dims``, where the permutation of ``dims`` may be another one in every
+head (``dims.inside == (heads,)``). That holds as long as every tensor with ``dims`` also has ``heads``; see
+:mod:`wsgraph.nesting`. :mod:`wsgraph.regroup` reshapes and cuts dimensions.
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ from math import prod
 from typing import TypeAlias, TypeVar
 
 T = TypeVar("T")
+CONCATENATED = "repeated blocks of a concatenation"
 Part: TypeAlias = "tuple[Atom, ...]"
 """A row-major product of axes, e.g. ``(channels, rows, columns)``."""
 Dim: TypeAlias = "tuple[Part, ...]"
@@ -34,6 +40,11 @@ class Atom:
         origin: Parameter name and dimension it was created for, or ``None`` for an axis of an activation.
         feature: Whether a parameter connects neurons along it (as opposed to positions, batch entries or taps).
         activations: Names of the pointwise functions applied along it, in order of execution.
+        inside: Axes whose every element may permute this one in its own way.
+        claims: What axes that were tied to this one are inside of; settled at the end of the operator.
+        instances: For an axis of blocks that ``forward`` tells apart, what this axis is in each of them.
+        told: Axes that have instances in each element of this one.
+        copies: Whether the tensor it was made for is the same everywhere along it (zeros, ``expand``).
     """
 
     size: int
@@ -42,6 +53,11 @@ class Atom:
     origin: tuple[str, int] | None = None
     feature: bool = False
     activations: list[str] = field(default_factory=list)
+    inside: tuple[Atom, ...] = ()
+    claims: list[tuple[Atom, ...]] = field(default_factory=list)
+    instances: dict[Atom, list[Atom]] = field(default_factory=dict)
+    told: list[Atom] = field(default_factory=list)
+    copies: bool = False
 
 
 def free(size: int) -> Dim:
@@ -54,6 +70,11 @@ def fixed(size: int, why: str) -> Dim:
     return ((Atom(size, pinned=why),),)
 
 
+def copies(size: int, inside: tuple[Atom, ...] = ()) -> Dim:
+    """A dimension along which nothing changes."""
+    return ((Atom(size, inside=inside, copies=True),),)
+
+
 def size_of(dim: Sequence[Part]) -> int:
     return sum(part_size(part) for part in dim)
 
@@ -64,24 +85,46 @@ def part_size(part: Sequence[Atom]) -> int:
 
 def resolve(dim: Dim) -> Dim:
     """Replace every bound axis by its structure, so that only atomic axes remain."""
-    return tuple(resolved for part in dim for resolved in _resolve_part(part))
+    return tuple(done for part in dim for flat in _resolve_part(part) for done in _told_apart(flat))
 
 
 def _resolve_part(part: Part) -> Dim:
     products: Dim = ((),)
     for atom in part:
         inner = ((atom,),) if atom.bound is None else resolve(atom.bound)
-        if len(inner) > 1 and any(done for done in products):
-            # (p × (a + b)) is stored as p blocks of (a + b): exact only while p itself does not move.
-            before = [a for done in products for a in done]
-            pin(tuple((a,) for a in before), "repeated blocks of a concatenation")
-            count = sum(part_size(done) for done in products)
-            products = tuple(p for _ in range(count) for p in inner)
-        elif len(inner) > 1:
-            products = inner
-        else:
+        if len(inner) == 1:
             products = tuple(done + inner[0] for done in products)
+        elif _still(products):
+            products = inner * size_of(products)
+        else:
+            # p × (a + b) is laid out as p blocks of (a + b): no sum of products where p moves, so one axis, pinned.
+            atom.pinned = CONCATENATED
+            pin(inner, CONCATENATED)
+            products = tuple((*done, atom) for done in products)
     return products
+
+
+def _still(products: Dim) -> bool:
+    return all(atom.pinned for part in products for atom in part)
+
+
+def _told_apart(part: Part) -> Dim:
+    """Blocks × inner, where forward treats every block in its own way, is a concatenation of them."""
+    for k, blocks in enumerate(part):
+        rest = part[k + 1 :]
+        if any(blocks in atom.instances for atom in rest):
+            if not _still((part[:k],)):
+                for atom in rest:
+                    pin_atom(atom, CONCATENATED)
+                return (part,)
+            each = tuple(p for i in range(blocks.size) for p in resolve((in_block(rest, blocks, i),)))
+            return each * part_size(part[:k])
+    return (part,)
+
+
+def in_block(part: Part, blocks: Atom, i: int) -> Part:
+    """A product as it is in block i."""
+    return tuple(atom.instances[blocks][i] if blocks in atom.instances else atom for atom in part)
 
 
 def leaves(dim: Dim) -> list[Atom]:
@@ -92,7 +135,14 @@ def leaves(dim: Dim) -> list[Atom]:
 def pin(dim: Dim, why: str) -> None:
     """Forbid every permutation of this dimension; the first reason given is kept."""
     for atom in leaves(dim):
-        atom.pinned = atom.pinned or why
+        pin_atom(atom, why)
+
+
+def pin_atom(atom: Atom, why: str) -> None:
+    """Pin one atomic axis, and what it is in blocks that are told apart."""
+    atom.pinned = atom.pinned or why
+    for instance in (i for block in atom.instances.values() for i in block):
+        pin(((instance,),), why)
 
 
 def tie(a: Dim, b: Dim, why: str = "incompatible shapes") -> None:
@@ -112,15 +162,30 @@ def tie(a: Dim, b: Dim, why: str = "incompatible shapes") -> None:
 
 
 def _tie_parts(a: Part, b: Part, why: str) -> None:
-    if len(a) > 1 and len(b) > 1:  # atoms of one element move nowhere and would only disturb the walk
-        a, b = (tuple(atom for atom in part if atom.size > 1) for part in (a, b))
-    for left, right in _chunks(a, b, part_size):
-        if len(left) == 1:
-            _bind(left[0], (right,))
-        elif len(right) == 1:
-            _bind(right[0], (left,))
+    if len(a) == 1 or len(b) == 1:  # also where a factor is of one element: (1, 28, 28) against 784
+        _bind(*((a[0], (b,)) if len(a) == 1 else (b[0], (a,))))
+        return
+    left, right = ([atom for atom in part if atom.size > 1] for part in (a, b))
+    while left and right:
+        x, y = left.pop(0), right.pop(0)
+        if x.size == y.size:
+            tie(((x,),), ((y,),), why)
+        elif x.size % y.size == 0:
+            left[:0], right[:0] = split(x, [y.size, x.size // y.size]), [y]
+        elif y.size % x.size == 0:
+            left[:0], right[:0] = [x], split(y, [x.size, y.size // x.size])
         else:
-            pin((left, right), why)
+            pin(((x, *left), (y, *right)), why)
+            return
+
+
+def split(atom: Atom, sizes: Sequence[int]) -> list[Atom]:
+    """Cut an atomic axis into a row-major product: each factor may move in its own way inside those before it."""
+    made: list[Atom] = []
+    for size in sizes:
+        made.append(Atom(size, inside=(*atom.inside, *made)))
+    _bind(atom, (tuple(made),))
+    return made
 
 
 def _bind(atom: Atom, dim: Dim) -> None:
@@ -128,23 +193,38 @@ def _bind(atom: Atom, dim: Dim) -> None:
     if atom.bound is not None:
         tie(atom.bound, dim)
         return
-    if atom in leaves(dim):  # the axis itself, up to axes of one element
+    inner = leaves(dim)
+    if atom in inner:  # the axis itself, up to axes of one element
         return
+    if atom.told and len(inner) == 1 and not inner[0].told:
+        _bind(inner[0], ((atom,),))  # blocks that were told apart stay what they are
+        return
+    for nested in list(atom.told):
+        forget(nested, atom)
     atom.bound = dim
     if atom.pinned:
         pin(dim, atom.pinned)
-    for leaf in leaves(dim):
+    for leaf in inner:
         leaf.feature |= atom.feature
+        leaf.copies &= atom.copies
         leaf.activations += [name for name in atom.activations if name not in leaf.activations]
+        leaf.claims.append((*atom.inside, *inner))
+    for blocks, instances in atom.instances.items():
+        for i, instance in enumerate(instances):
+            tie(((instance,),), tuple(in_block(part, blocks, i) for part in dim))
+
+
+def forget(atom: Atom, blocks: Atom) -> None:
+    """The axis is the same in all blocks after all."""
+    blocks.told.remove(atom)
+    for instance in atom.instances.pop(blocks):
+        tie(((instance,),), ((atom,),))
 
 
 def _chunks(
     a: Sequence[T], b: Sequence[T], total: Callable[[Sequence[T]], int]
 ) -> Iterator[tuple[tuple[T, ...], tuple[T, ...]]]:
-    """Walk two sequences of equal total size side by side and yield the shortest runs of equal size.
-
-    One side alone yields everything: ``(1, 28, 28)`` against ``784`` keeps its axis of one element.
-    """
+    """Walk two sequences of equal total size side by side and yield the shortest runs of equal size."""
     if len(a) == 1 or len(b) == 1:
         yield tuple(a), tuple(b)
         return
@@ -160,67 +240,3 @@ def _chunks(
                 right.append(b[j])
                 j += 1
         yield tuple(left), tuple(right)
-
-
-def reshape(dims: list[Dim], shape: list[int]) -> list[Dim]:
-    """Row-major reshape. Axes are regrouped; one that would be cut in two is pinned.
-
-    Args:
-        dims: Dimensions of the tensor before.
-        shape: Sizes after; the product must be the same.
-    """
-    out: list[Dim] = []
-    i = j = 0
-    while i < len(dims) or j < len(shape):
-        old: list[Dim] = []
-        new: list[int] = []
-        while not old or not new or prod(map(size_of, old)) != prod(new):
-            if not old or (new and i < len(dims) and prod(map(size_of, old)) < prod(new)):
-                if i == len(dims):
-                    break
-                old.append(dims[i])
-                i += 1
-            else:
-                if j == len(shape):
-                    break
-                new.append(shape[j])
-                j += 1
-        if not old:  # trailing dimensions of one element appear
-            return out + [free(1) for _ in shape[j:]]
-        if not new:  # trailing dimensions of one element disappear
-            continue
-        out += _regroup(old, new)
-    return out
-
-
-def _regroup(old: list[Dim], new: list[int]) -> list[Dim]:
-    old = [resolve(dim) for dim in old]
-    if len(old) == len(new) == 1:
-        return old
-    if len(new) == 1 and all(len(dim) == 1 for dim in old[1:]):
-        tail = tuple(atom for dim in old[1:] for atom in dim[0])
-        return [tuple(part + tail for part in old[0])]
-    if all(len(dim) == 1 for dim in old):
-        flat = [atom for dim in old for atom in dim[0]]
-        if (split := _fill(flat, new)) is not None:
-            return split
-    for dim in old:
-        pin(dim, "split by a reshape")
-    return [fixed(size, "split by a reshape") for size in new]
-
-
-def _fill(flat: list[Atom], sizes: list[int]) -> list[Dim] | None:
-    """Distribute whole axes over dimensions of the given sizes, or ``None`` if one would have to be cut."""
-    queue = [atom for atom in flat if atom.size > 1]
-    ones = [atom for atom in flat if atom.size == 1]
-    out: list[Dim] = []
-    for size in sizes:
-        part: Part = ()
-        while part_size(part) < size:
-            part += (queue.pop(0),)
-        if part_size(part) != size:
-            return None
-        if not part:
-            part = (ones.pop(0) if ones else Atom(1),)
-        out.append((part,))
-    return out

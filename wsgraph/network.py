@@ -79,6 +79,9 @@ class Network:
         )
         return {"x": x, "pos": pos, "group": groups}
 
+    def _nodes(self, group: str, device: torch.device) -> Tensor:
+        return torch.arange(self.spec.groups[group].size, device=device) + self.offsets[group]
+
     def edges(self) -> dict[str, Tensor]:
         """``edge_index`` and ``edge_attr`` of all blocks, in order of execution; see :class:`~wsgraph.WeightGraph`."""
         index, attr = [], []
@@ -86,11 +89,14 @@ class Network:
             if block.source is None and self.spec.params[block.param].role != "weight":
                 continue
             view = block.view(self.tensors[block.param])
-            target = torch.arange(view.shape[0], device=view.device) + self.offsets[block.target]
+            target = self._nodes(block.target, view.device)
             if block.source is None:  # depthwise: every channel reads itself
                 index.append(torch.stack([target, target]))
+            elif block.runs > 1:
+                pairs = (self._nodes(n, view.device).view(block.runs, -1) for n in (block.source, block.target))
+                index.append(torch.cat([torch.cartesian_prod(t, s).T.flip(0) for s, t in zip(*pairs, strict=True)], 1))
             else:
-                source = torch.arange(view.shape[1], device=view.device) + self.offsets[block.source]
+                source = self._nodes(block.source, view.device)
                 if self.support is not None:
                     i, j = self.support[block]
                     index.append(torch.stack([source[i], target[j]]))

@@ -17,9 +17,10 @@ def to_networkx(graph: WeightGraph) -> nx.MultiDiGraph:
         if block.source is None and spec.params[block.param].role != "weight":
             continue
         values = view.detach().cpu().tolist()
-        for i, row in enumerate(values):
-            sources = [(i, row)] if block.source is None else enumerate(row)
-            for j, taps in sources:
-                source = offsets[block.source or block.target] + j
-                out.add_edge(source, offsets[block.target] + i, param=block.param, weight=sum(taps), taps=taps)
+        for run, rows in enumerate(values if block.runs > 1 else [values]):
+            for i, row in enumerate(rows, run * len(rows)):
+                sources = [(i, row)] if block.source is None else enumerate(row, run * len(row))
+                for j, taps in sources:
+                    source = offsets[block.source or block.target] + j
+                    out.add_edge(source, offsets[block.target] + i, param=block.param, weight=sum(taps), taps=taps)
     return out

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, TypeVar, overload
 import torch
 from torch import Tensor, nn
 
+from .blocks import is_inner, pieces_of
 from .files import load_tensors, save_tensors
 from .modules import tensors_of, with_tensors
+from .runs import permute_piece
 from .spec import Axis, Group, Product, Spec
 
 if TYPE_CHECKING:
@@ -137,16 +139,18 @@ class Permutation:
         for name, tensor in tensors.items():
             key = (id(tensor), self.spec.params[name].axes)
             if key not in done:
-                done[key] = self._permute(tensor, self.spec.params[name].axes, index)
+                done[key] = self._permute(name, tensor, index)
             out[name] = done[key]
         return out
 
     def permute(self, name: str, tensor: Tensor) -> Tensor:
         """One permuted entry of a state dict."""
-        return self._permute(tensor, self.spec.params[name].axes, {})
+        return self._permute(name, tensor, {})
 
-    def _permute(self, tensor: Tensor, axes: tuple[Axis, ...], index: dict) -> Tensor:
-        new = tensor
+    def _permute(self, name: str, tensor: Tensor, index: dict) -> Tensor:
+        axes, new = self.spec.params[name].axes, tensor
+        if any(is_inner(f) for axis in axes for part in axis.parts for f in part):
+            return self._permute_pieces(name, tensor)
         for dim, axis in enumerate(axes):
             maps = [self.maps[g] for g in axis.groups if g in self.maps]
             if not maps:
@@ -159,6 +163,14 @@ class Permutation:
                     index[key] = self._index(axis).to(tensor.device)
                 new = new.index_select(dim, index[key])
         return new.clone() if new is tensor else new
+
+    def _permute_pieces(self, name: str, tensor: Tensor) -> Tensor:
+        """Where a permutation along one axis depends on the place on another; see :mod:`wsgraph.runs`."""
+        new = torch.empty_like(tensor)
+        for piece in pieces_of(self.spec, self.spec.params[name]):
+            permuted = permute_piece(piece, piece.unfold(tensor), self.maps)
+            piece.slot(new).copy_(permuted.reshape(piece.slot(new).shape))
+        return new
 
     def _index(self, axis: Axis) -> Tensor:
         """Flat index of a whole axis: parts one after the other, row-major inside each."""

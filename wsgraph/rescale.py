@@ -8,6 +8,7 @@ from math import log, prod
 import torch
 from torch import Tensor
 
+from .blocks import is_inner
 from .spec import Axis, Spec
 
 
@@ -48,7 +49,8 @@ def _along(spec: Spec, axis: Axis, group: str, values: Tensor) -> Tensor:
         sizes = [spec.factor_size(f) for f in part]
         piece = values.new_ones(sizes)
         for k, factor in enumerate(part):
-            if factor == group:
-                piece = piece * values.view(-1, *(1,) * (len(sizes) - k - 1))
+            if not isinstance(factor, int) and not is_inner(factor) and group in spec.lineage(factor):
+                whole_runs = values.repeat_interleave(sizes[k] // len(values))
+                piece = piece * whole_runs.view(-1, *(1,) * (len(sizes) - k - 1))
         pieces.append(piece.reshape(prod(sizes)))
     return torch.cat(pieces)

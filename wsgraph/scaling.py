@@ -17,6 +17,7 @@ from torch import Tensor, fx
 from torch.export import ExportedProgram
 
 from . import ops
+from .blocks import is_inner
 from .spec import Scaling, Spec
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ Classes = dict[str, _Class]
 
 class _Walk:
     def __init__(self, env: Mapping[fx.Node, Any], names: GroupNames, spec: Spec) -> None:
-        self.env, self.names = env, names
+        self.env, self.names, self.spec = env, names, spec
         self.free = {g.name for g in spec.free}
         self.classes: dict[fx.Node, Classes] = {}
         self.by_slot: dict[tuple[str, Slot], _Class] = {}
@@ -95,9 +96,13 @@ class _Walk:
         return [g for dim in value.dims for g in self.names.axis(dim).groups if g in self.free]
 
     def _slot(self, kind: str, group: str, slot: Slot) -> _Class:
-        """The class a parameter's axis writes (``up``) or reads (``down``)."""
+        """The class a parameter's axis writes (``up``) or reads (``down``); it must have the whole group on it."""
         found = self.by_slot.setdefault((f"{kind} {group}", slot), _Class(group))
         getattr(found.root(), kind).add(slot)
+        factors = [f for part in self.spec.params[slot[0]].axes[slot[1]].parts for f in part if isinstance(f, str)]
+        whole = [f for f in factors if not is_inner(f)]
+        if not any(group in self.spec.lineage(f) for f in whole) or f"/{group}" in factors:
+            found.root().spoiled = True
         return found
 
     def _layer(self, node: fx.Node, reads: int) -> None:

@@ -18,7 +18,7 @@ Support = Mapping[Block, Tensor]
 
 def find_support(spec: Spec, tensors: Mapping[str, Tensor]) -> Support | None:
     """The non-zero edges of a mostly zero network; ``None`` if it is dense (or on the meta device)."""
-    blocks = [b for b in spec.blocks if b.source is not None]
+    blocks = [b for b in spec.blocks if b.source is not None and b.runs == 1]
     views = {b: b.view(tensors[b.param].detach()) for b in blocks}
     if not blocks or any(v.is_meta for v in views.values()):
         return None

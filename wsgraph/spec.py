@@ -13,16 +13,21 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
-from itertools import product
 from math import prod
 from typing import Any, TypeAlias
 
 from torch import Tensor
 
+from .blocks import Block, Piece, blocks_of, is_inner, name_of, pieces_of
+
 Factor: TypeAlias = str | int
-"""A group's name, or the number of positions (kernel taps, pixels after Flatten) that never move."""
+"""A group's name, or the number of positions (kernel taps, pixels after Flatten) that never move.
+
+``"/dims"`` is the nested group ``dims`` inside one run: another factor of the parameter, its parent or a group nested
+in that, tells which. The weight of a convolution with groups is ``("outputs", "/inputs", 3, 3)``.
+"""
 Product: TypeAlias = tuple[Factor, ...]
 """Row-major product: ``("conv5", 7, 7)`` is what Flatten leaves of 7 × 7 maps."""
 
@@ -66,7 +71,7 @@ class Axis:
     @property
     def groups(self) -> tuple[str, ...]:
         """Names of the groups on this axis, in order."""
-        return tuple(f for part in self.parts for f in part if isinstance(f, str))
+        return tuple(name_of(f) for part in self.parts for f in part if isinstance(f, str))
 
 
 @dataclass(frozen=True)
@@ -110,41 +115,6 @@ class Scaling:
     down: tuple[tuple[str, int], ...]
 
 
-@dataclass(frozen=True)
-class Block:
-    """A part of a parameter between two groups (edges), or along one (node features), as a dense view.
-
-    Args:
-        param: Name of the parameter.
-        target: Group that is written to.
-        source: Group that is read from; ``None`` for a one-axis parameter.
-        taps: Grid of the positions in between, e.g. ``(3, 3)`` for a 3 × 3 kernel, ``()`` for a plain matrix.
-    """
-
-    param: str
-    target: str
-    source: str | None
-    taps: tuple[int, ...]
-    _slices: tuple[tuple[int, int], ...] = field(repr=False)  # start and length on every dimension
-    _factors: tuple[int, ...] = field(repr=False)  # sizes after unflattening every dimension
-    _order: tuple[int, ...] = field(repr=False)  # of the unflattened dimensions: target, source, taps
-
-    def view(self, tensor: Tensor) -> Tensor:
-        """The block of ``tensor``, without copying.
-
-        Shapes:
-            - **output:** ``[..., target, source, taps]``, or ``[..., target, taps]`` for a one-axis parameter; leading
-              dimensions (a batch of networks) are kept.
-        """
-        lead = tensor.dim() - len(self._slices)
-        for dim, (start, length) in enumerate(self._slices):
-            tensor = tensor.narrow(lead + dim, start, length)
-        tensor = tensor.reshape(tensor.shape[:lead] + self._factors)
-        tensor = tensor.permute(*range(lead), *(lead + i for i in self._order))
-        groups = 1 if self.source is None else 2
-        return tensor.flatten(lead + groups) if len(self._order) > groups else tensor.unsqueeze(-1)
-
-
 @dataclass(frozen=True, init=False)
 class Spec:
     """The symmetry of an architecture.
@@ -176,6 +146,8 @@ class Spec:
                 raise ValueError(
                     f"Spec: '{param.name}' has an axis of group '{unknown}', expected one of {list(self.groups)}"
                 )
+            if any(is_inner(f) for axis in param.axes for part in axis.parts for f in part):
+                list(pieces_of(self, param))  # raises where a run cannot be told
 
     def _validate_parent(self, group: Group) -> None:
         parent = self.groups.get(group.parent or "")
@@ -194,7 +166,22 @@ class Spec:
             parent = self.groups.get(parent.parent or "")
 
     def factor_size(self, factor: Factor) -> int:
-        return factor if isinstance(factor, int) else self.groups[factor].size
+        """Number of elements along a factor: of the whole group, or of one of its runs."""
+        if isinstance(factor, int):
+            return factor
+        group = self.groups[name_of(factor)]
+        if not is_inner(factor):
+            return group.size
+        if group.parent is None:
+            raise ValueError(f"Spec: '{factor}' is inside a run, so group '{group.name}' must be nested in another")
+        return group.size // self.groups[group.parent].size
+
+    def lineage(self, name: str) -> Iterator[str]:
+        """The group and all it is nested in, from the inside out."""
+        current: str | None = name
+        while current is not None:
+            yield current
+            current = self.groups[current].parent
 
     def axis_size(self, axis: Axis) -> int:
         return sum(prod(map(self.factor_size, part)) for part in axis.parts)
@@ -211,37 +198,12 @@ class Spec:
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
         """Edges and node features of the graph, in order of execution (a concatenated axis gives several)."""
-        return tuple(block for param in self.params.values() for block in self._blocks_of(param))
+        return tuple(block for param in self.params.values() for block in blocks_of(self, param))
 
-    def _blocks_of(self, param: Param) -> Iterator[Block]:
-        starts = [self._starts(axis) for axis in param.axes]
-        for choice in product(*(range(len(axis.parts)) for axis in param.axes)):
-            parts = [axis.parts[k] for axis, k in zip(param.axes, choice, strict=True)]
-            factors = [(dim, f) for dim, part in enumerate(parts) for f in part]
-            where = [i for i, (_, f) in enumerate(factors) if isinstance(f, str)]
-            if len(where) not in (1, 2) or (len(where) == 2 and factors[where[0]][0] == factors[where[1]][0]):
-                continue  # carried by permutations, but not an edge or a node feature
-            if len(where) == 2 and factors[where[0]][0] == param.reads:
-                where.reverse()
-            rest = [i for i in range(len(factors)) if i not in where]
-            names = [str(factors[i][1]) for i in where]
-            yield Block(
-                param=param.name,
-                target=names[0],
-                source=names[1] if len(names) == 2 else None,
-                taps=tuple(self.factor_size(factors[i][1]) for i in rest if factors[i][1] != 1),
-                _slices=tuple(
-                    (s[k], prod(map(self.factor_size, p))) for s, k, p in zip(starts, choice, parts, strict=True)
-                ),
-                _factors=tuple(self.factor_size(f) for _, f in factors),
-                _order=tuple(where + rest),
-            )
-
-    def _starts(self, axis: Axis) -> list[int]:
-        starts = [0]
-        for part in axis.parts:
-            starts.append(starts[-1] + prod(map(self.factor_size, part)))
-        return starts
+    @cached_property
+    def pieces(self) -> tuple[Piece, ...]:
+        """All parameters as dense pieces on the grid of their groups, in order of execution."""
+        return tuple(piece for param in self.params.values() for piece in pieces_of(self, param))
 
     @cached_property
     def fingerprint(self) -> str:

@@ -21,6 +21,7 @@ from .network import node_offsets
 from .permutation import Permutation
 from .spec import Spec
 from .trace import as_call, trace
+from .verify import AllDouble
 
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-4, torch.bfloat16: 5e-2, torch.float16: 1e-2}
 
@@ -47,7 +48,7 @@ def assert_function_preserved(
     copy = double_copy(model)
     args, kwargs = _pytree.tree_map_only(Tensor, lambda t: t.double() if t.is_floating_point() else t, as_call(x))
     permuted = Permutation.random(spec, generator).apply(copy)
-    with torch.no_grad():
+    with torch.no_grad(), AllDouble():
         outputs = zip(
             _pytree.tree_leaves(copy(*args, **kwargs)), _pytree.tree_leaves(permuted(*args, **kwargs)), strict=True
         )

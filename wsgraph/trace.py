@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import operator
+import traceback
 import warnings
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,6 +19,7 @@ from .architecture import architecture_key
 from .axes import Atom, Dim, fixed, part_size, pin, resolve
 from .inputs import infer_example_input
 from .modules import shared_copy, tensors_of
+from .nesting import anchor, parent_of, renewed
 from .scaling import find_scalings
 from .spec import Axis, Factor, Group, Param, Scaling, Spec
 from .verify import call, verify_spec
@@ -93,16 +97,34 @@ def _export(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         reason = str(error).strip().splitlines()[0]
         raise ValueError(
             f"torch.export cannot export {type(model).__name__}, usually because forward branches on tensor values: "
-            f"{type(error).__name__}: {reason}\n"
-            "Rewrite that line with torch.where, trace the submodules that can be exported, or describe the symmetry "
-            "yourself and pass it: to_graph(model, spec=Spec(groups=..., params=...))"
+            f"{type(error).__name__}: {reason}\n{_blamed_line(error)}"
+            "Rewrite that line with torch.where, trace a submodule that can be exported, as in "
+            "trace(model.body, example_input), or describe the symmetry yourself and pass it: "
+            "to_graph(model, spec=Spec(groups=..., params=...))"
         ) from error
+
+
+def _blamed_line(error: BaseException) -> str:
+    """The innermost line outside torch and this package on the way to the error."""
+    ours = tuple(str(Path(file).parent) for file in (torch.__file__, __file__))
+    found = ""
+    while True:
+        for frame in traceback.extract_tb(error.__traceback__):
+            if not frame.filename.startswith((*ours, "<")) and frame.line:
+                found = f"It gives up at {frame.filename}, line {frame.lineno}: {frame.line}\n"
+        if found or error.__cause__ is None:
+            return found
+        error = error.__cause__
 
 
 def _interpret(program: torch.export.ExportedProgram, model: nn.Module) -> Spec:
     tensors = tensors_of(model)
     signature = program.graph_signature
-    targets = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
+    first = {id(t): name for name, t in reversed(tensors.items())}  # tied entries go by the name of the first
+    targets = {
+        node: first[id(tensors[name])] if name in tensors else name
+        for node, name in {**signature.inputs_to_parameters, **signature.inputs_to_buffers}.items()
+    }
     inputs = set(signature.user_inputs)
     state, env = ops.State(), {}
     params: dict[str, ops.Value] = {}
@@ -111,7 +133,7 @@ def _interpret(program: torch.export.ExportedProgram, model: nn.Module) -> Spec:
         if node.op == "placeholder":
             env[node] = _placeholder(node, targets.get(node.name), node.name in inputs, params, tensors)
         elif node.op == "call_function":
-            args, kwargs = fx.node.map_arg((node.args, node.kwargs), env.__getitem__)
+            args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda n: _used(env[n]))
             for value in ops.values_in([args, kwargs]):
                 if value.param is not None:
                     order.setdefault(value.param)
@@ -126,6 +148,13 @@ def _interpret(program: torch.export.ExportedProgram, model: nn.Module) -> Spec:
                 for dim in value.dims:
                     pin(dim, OUTPUT)
     return _build_spec(program, env, state, params, order, tensors)
+
+
+def _used(value: Any) -> Any:
+    """A value as the argument of one operator."""
+    if not isinstance(value, ops.Value) or value.param is not None:
+        return value
+    return replace(value, dims=renewed(value.dims))
 
 
 def _positional(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
@@ -146,10 +175,12 @@ def _placeholder(
     if not isinstance(value, Tensor):
         return value
     if name is not None and name in tensors:
-        # Each axis of a parameter is its own unknown, bound to the group it will belong to.
-        dims: list[Dim] = [
-            ((Atom(s, bound=((Atom(s),),), origin=(name, k)),),) for k, s in enumerate(map(int, value.shape))
-        ]
+        # Each axis of a parameter is its own unknown, bound to the group it will belong to; nothing speaks against
+        # permuting it in another way in every place of the other axes, yet.
+        axes = [Atom(s) for s in map(int, value.shape)]
+        for axis in axes:
+            axis.inside = tuple(other for other in axes if other is not axis)
+        dims: list[Dim] = [((Atom(a.size, bound=((a,),), origin=(name, k)),),) for k, a in enumerate(axes)]
         params[name] = ops.Value(dims, param=name)
         return params[name]
     return ops.Value([fixed(int(s), INPUT if is_input else ops.CONSTANT) for s in value.shape])
@@ -167,9 +198,7 @@ def _build_spec(
     for name, tensor in tensors.items():  # tied entries have the axes of the one the graph uses
         if id(tensor) in owner:
             params[name] = params[owner[id(tensor)]]
-    for value in params.values():
-        for dim in value.dims:
-            resolve(dim)  # may pin; see axes._resolve_part
+    anchor([value.dims for name, value in params.items() if name in order])
     names = GroupNames()
     ordered = [*order, *(name for name in tensors if name not in order)]
     for name in ordered:
@@ -192,8 +221,7 @@ def _build_spec(
                 block=state.blocks.get(known),
             )
         )
-    used = {g for p in entries for axis in p.axes for g in axis.groups}
-    groups = [g for g in names.groups() if g.name in used]
+    groups = names.groups({g for p in entries for axis in p.axes for g in axis.groups})
     found = find_scalings(program, env, names, Spec(groups, entries))
     return Spec(groups, entries, [_with_tied(scaling, owner, tensors) for scaling in found])
 
@@ -223,12 +251,18 @@ class GroupNames:
                 why = {INPUT: "input", OUTPUT: "output"}.get(part[0].pinned, layer if not reads else f"{layer}.input")
                 self._add(part, why)
             else:
+                blocks = {parent_of(atom) for atom in part}
                 for atom in part:
-                    if not atom.pinned:
-                        self._add((atom,), layer)
+                    if not atom.pinned and atom not in blocks:
+                        self._add_nested(atom, layer)
+
+    def _add_nested(self, atom: Atom, name: str) -> None:
+        if (blocks := parent_of(atom)) is not None:
+            self._add_nested(blocks, f"{name}.runs")
+        self._add((atom,), name)
 
     def _add(self, part: tuple[Atom, ...], name: str) -> None:
-        key = tuple(id(atom) for atom in part if atom.size > 1) or tuple(id(atom) for atom in part[:1])
+        key = self._key(part)
         if key in self._names:
             return
         taken, base, count = set(self._names.values()), name, 2
@@ -237,31 +271,52 @@ class GroupNames:
         self._names[key] = name
         self._atoms[name] = part
 
+    @staticmethod
+    def _key(part: tuple[Atom, ...]) -> tuple[int, ...]:
+        return tuple(id(atom) for atom in part if atom.size > 1) or tuple(id(atom) for atom in part[:1])
+
     def name(self, part: tuple[Atom, ...]) -> str | None:
         """Name of the group made of these atoms, if there is one."""
-        key = tuple(id(atom) for atom in part if atom.size > 1) or tuple(id(atom) for atom in part[:1])
-        return self._names.get(key)
+        return self._names.get(self._key(part))
 
     def axis(self, dim: Any) -> Axis:
         return Axis(tuple(self._product(part) for part in resolve(dim)))
 
     def _product(self, part: tuple[Atom, ...]) -> tuple[Factor, ...]:
         whole = self.name(part)
-        if whole is not None:
+        if whole is not None and parent_of(part[0]) is None:
             return (whole,)
         factors: list[Factor] = []
-        for atom in part:
-            factors.append((None if atom.pinned else self.name((atom,))) or atom.size)
+        for atom, before in zip(part, (None, *part), strict=False):
+            name = None if atom.pinned else self.name((atom,))
+            blocks = parent_of(atom)
+            if name is None or blocks is None:
+                factors.append(name or atom.size)
+            elif before is blocks:  # the group's runs are those of the factor before: it stands for both
+                factors[-1] = name
+            else:
+                factors.append(f"/{name}")
         kept = [f for f in factors if f != 1]
         return tuple(kept) or (1,)
 
-    def groups(self) -> list[Group]:
-        found = [self._group(name, part) for name, part in self._atoms.items()]
+    def groups(self, used: set[str]) -> list[Group]:
+        """The groups that parameters use, and those they are nested in."""
+        found = {name: self._group(name, part) for name, part in self._atoms.items()}
+        for name in list(used):
+            parent = found[name].parent
+            while parent is not None:
+                used.add(parent)
+                parent = found[parent].parent
         rank = {INPUT: 0, OUTPUT: 2}
-        return sorted(found, key=lambda g: rank.get(g.why, 1))
+        return sorted((g for g in found.values() if g.name in used), key=lambda g: rank.get(g.why, 1))
 
     def _group(self, name: str, part: tuple[Atom, ...]) -> Group:
         why = next((atom.pinned for atom in part if atom.pinned), "")
         activation = next((a for atom in part for a in atom.activations), "identity")
         shape = tuple(atom.size for atom in part) if why else ()
-        return Group(name, part_size(part), why, activation, shape)
+        blocks = parent_of(part[0])
+        parent = None if blocks is None else self.name((blocks,))
+        return Group(name, part_size(part) * self._runs(blocks), why, activation, shape, parent)
+
+    def _runs(self, blocks: Atom | None) -> int:
+        return 1 if blocks is None else blocks.size * self._runs(parent_of(blocks))

@@ -6,7 +6,7 @@ import argparse
 
 import torch
 
-from . import repair, speed, variants, zoo
+from . import coverage, repair, speed, variants, zoo
 
 
 def main() -> None:
@@ -27,7 +27,10 @@ def main() -> None:
     many = commands.add_parser("zoo", help="networks trained at once, against one after another")
     many.add_argument("networks", nargs="*", help="only those whose name contains one of these words")
     many.add_argument("--repeats", type=int, default=5, help="measurements of each, of which the median counts")
-    for command in (fast, *chosen, mended, many):
+    found = commands.add_parser("coverage", help="the symmetry found in many architectures, and planted permutations")
+    found.add_argument("networks", nargs="*", help="only those whose name contains one of these words")
+    found.add_argument("--large", action="store_true", help="instead, seconds and memory of a network of GPT-2's size")
+    for command in (fast, *chosen, mended, many, found):
         command.add_argument("--threads", type=int, default=1, help="threads of torch (more than free cores is slower)")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
@@ -39,6 +42,9 @@ def main() -> None:
         return
     if args.command == "zoo":
         zoo.compare(args.networks, args.repeats)
+        return
+    if args.command == "coverage":
+        coverage.large() if args.large else coverage.coverage(args.networks)
         return
     speed.speed(args.networks)
     if not args.networks:

@@ -69,15 +69,19 @@ def _scores(spec: Spec, moments: Mapping[tuple[str, int], Moments], similarity: 
     for (name, _), moment in moments.items():
         s = moment.similarity(similarity)
         scores[name] = scores[name] + s if name in scores else s
-    unseen = [g.name for g in spec.free if g.name not in scores]
+    around = {parent for g in spec.free if (parent := g.parent) is not None}  # known by what is nested in them
+    unseen = [g.name for g in spec.free if g.name not in scores and g.name not in around]
     if unseen:
         warnings.warn(
             f"no linear or convolution reads groups {unseen} where their values could be seen; they stay as they are. "
             "Start another method from here, as in 'activation_matching+weight_matching'",
             stacklevel=4,
         )
-    eyes = {name: torch.eye(spec.groups[name].size, dtype=torch.float64) for name in unseen}
-    return {g.name: (scores | eyes)[g.name] for g in spec.free}
+    stay = {name: torch.eye(spec.groups[name].size, dtype=torch.float64) for name in unseen}
+    quiet = {
+        g.name: torch.zeros(g.size, g.size, dtype=torch.float64) for g in spec.free if g.parent or g.name in around
+    }
+    return {g.name: (stay | quiet | scores)[g.name] for g in spec.free}
 
 
 def _values(model: nn.Module, spec: Spec, x: Tensor) -> dict[tuple[str, int], Tensor]:

@@ -15,10 +15,13 @@ import torch
 from torch import Tensor
 
 from wsgraph import Permutation, Spec, WeightGraph
+from wsgraph.blocks import Place
 
 from ..alignment import Alignment, counted
 from ..progress import progress
 from ..projection import hard_maps
+
+LARGE = 1e30
 
 
 def weight_matching(
@@ -79,10 +82,10 @@ class Ascent:
         self.spec: Spec = a.spec
         self.generator = generator
         kept = set(counted(a))
-        self.blocks = [x for x in self.spec.blocks if x.param in kept]
+        self.pieces = [x for x in self.spec.pieces if x.param in kept and x.places]
         self.units = units(self.spec)
-        names = {x.param for x in self.blocks}
-        dtype = torch.promote_types(a.network.like.dtype, torch.float32)
+        names = {x.param for x in self.pieces}
+        self.dtype = dtype = torch.promote_types(a.network.like.dtype, torch.float32)
         start = init or Permutation.identity(self.spec)
         self.maps = {k: v.cpu() for k, v in start.maps.items()}
         self.a = {k: t.detach().to(dtype) for k, t in a.tensors.items() if k in names}
@@ -120,36 +123,49 @@ class Ascent:
     def visit(self, unit: Sequence[str], gain: float) -> bool:
         """Solve one unit's assignment and keep it if the objective grows by more than ``gain``; whether it did."""
         found = self._scores(unit)
-        self.scores |= found
-        solved = hard_maps(self.spec, found)
+        self.scores |= {g: s.to(self.dtype) for g, s in found.items()}
+        solved = hard_maps(self.spec, found | self._still(unit))
         moves = {g: m for g, m in solved.items() if not torch.equal(m, torch.arange(len(m)))}
         if not moves:
             return False
         permutation = Permutation(self.spec, moves)
         touched = [k for k in self.now if any(g in moves for axis in self.spec.params[k].axes for g in axis.groups)]
-        new = {k: permutation.permute(k, self.now[k]) for k in touched}
-        difference = self._inner(new) - self._inner({k: self.now[k] for k in touched})
+        # One tensor at a time, and again where the move is kept: a second copy of all weights would cost more.
+        before = self._inner({k: self.now[k] for k in touched})
+        difference = sum(self._inner({k: permutation.permute(k, self.now[k])}) for k in touched) - before
         if difference <= gain:
             return False
-        self.now |= new
+        for k in touched:
+            self.now[k] = permutation.permute(k, self.now[k])
         self.maps |= {g: self.maps[g][m] for g, m in moves.items()}
-        self.scores |= {g: found[g][:, m.to(found[g].device)] for g, m in moves.items()}
+        self.scores |= {g: self.scores[g][:, m.to(self.scores[g].device)] for g, m in moves.items()}
         self.objective += difference
         return True
 
+    def _still(self, unit: Sequence[str]) -> dict[str, Tensor]:
+        """Scores that keep what surrounds the unit where it is."""
+        around = {self.spec.groups[g].parent for g in unit} - {None, *unit}
+        return {g: LARGE * torch.eye(self.spec.groups[g].size, dtype=torch.float64) for g in around if g is not None}
+
     def _scores(self, unit: Sequence[str]) -> dict[str, Tensor]:
-        """∂⟨a, P b⟩/∂P of the unit's groups, from weights whose other end is pinned or matched."""
+        """∂⟨a, P b⟩/∂P of the unit's groups, from weights whose other groups are pinned or matched.
+
+        Where two groups of the unit share their runs, how one of them is matched inside a run is open until it is
+        known which run goes to which; such weights count when the groups are visited one by one.
+        """
         device = next(iter(self.a.values())).device
         scores = {g: torch.zeros((self.spec.groups[g].size,) * 2, device=device, dtype=torch.float64) for g in unit}
-        for block in self.blocks:
-            target, source = block.target, block.source
-            if target in unit and (source is None or source in self.matched):
-                x, y = (block.view(t[block.param]).flatten(1) for t in (self.a, self.now))
-                scores[target] += x @ y.T
-            if source is not None and source in unit and target in self.matched:
-                x, y = (block.view(t[block.param]).transpose(0, 1).flatten(1) for t in (self.a, self.now))
-                scores[source] += x @ y.T
+        for piece in self.pieces:
+            for place in piece.places:
+                if place.group in unit and all(self._known(p, place, unit) for p in piece.places if p is not place):
+                    x, y = (piece.rows(t[piece.param], place) for t in (self.a, self.now))
+                    scores[place.group] += x @ y.T
         return scores
+
+    def _known(self, other: Place, place: Place, unit: Sequence[str]) -> bool:
+        if shares_runs(other, place) and other.group in self.spec.lineage(place.group):
+            return True  # the very runs the place's group is nested in
+        return other.group in self.matched and not (other.group in unit and shares_runs(other, place))
 
     def cosines(self) -> dict[str, Tensor]:
         """Cosine between all weights of each neuron of a and of b, as of the last visit; ``[i, j]``: i in a, j in b.
@@ -157,7 +173,8 @@ class Ascent:
         Nothing is multiplied again: a group that is not visited any more has neighbours that do not move any more.
         """
         out = {}
-        for g, s in self.scores.items():
+        for g in list(self.scores):
+            s = self.scores.pop(g)  # handed over one by one: together they can be larger than the network
             x, y = (self._norms(g, tensors).clamp_min(1e-12) for tensors in (self.a, self.now))
             back = torch.argsort(self.maps[g]).to(s.device)
             out[g] = (s / (x[:, None] * y))[:, back].to(x.dtype)
@@ -165,19 +182,18 @@ class Ascent:
 
     def _norms(self, group: str, tensors: Mapping[str, Tensor]) -> Tensor:
         """Norm of all weights to and from each neuron."""
-        views = [(x, x.view(tensors[x.param])) for x in self.blocks]
-        parts = [v.flatten(1) for x, v in views if x.target == group]
-        parts += [v.transpose(0, 1).flatten(1) for x, v in views if x.source == group]
-        nothing = views[0][1].new_zeros(self.spec.groups[group].size)
-        return torch.stack([nothing, *(part.square().sum(1) for part in parts)]).sum(0).sqrt()
+        rows = [x.rows(tensors[x.param], p) for x in self.pieces for p in x.places if p.group == group]
+        nothing = next(iter(tensors.values())).new_zeros(self.spec.groups[group].size)
+        return torch.stack([nothing, *(part.square().sum(1) for part in rows)]).sum(0).sqrt()
 
     def _neighbours(self, k: int) -> set[int]:
-        """Units that share a block with unit k (k itself if a block joins it to itself)."""
+        """Units that share a parameter with unit k (k itself if a parameter joins it to itself)."""
         unit, out = set(self.units[k]), set()
-        for block in self.blocks:
-            if block.source is not None and {block.target, block.source} & unit:
-                other = {block.target, block.source} - unit or unit
-                out |= {j for j, names in enumerate(self.units) if other & set(names)}
+        for piece in self.pieces:
+            groups = [p.group for p in piece.places]
+            if unit.intersection(groups):
+                out |= {j for j, names in enumerate(self.units) if j != k and set(names).intersection(groups)}
+                out |= {k} if sum(g in unit for g in groups) > 1 else set()
         return out
 
     def _inner(self, tensors: Mapping[str, Tensor]) -> float:
@@ -185,13 +201,19 @@ class Ascent:
 
 
 def units(spec: Spec) -> list[tuple[str, ...]]:
-    """Free groups in order of execution; groups nested in one another are solved together."""
+    """Free groups in order of execution; groups nested in one another are solved together.
+
+    Those that share runs in a parameter are then visited one by one, too, with their runs where they are.
+    """
     families: dict[str, list[str]] = {}
     for group in spec.free:
-        families.setdefault(_root(spec, group.name), []).append(group.name)
-    return [tuple(names) for names in families.values()]
+        families.setdefault(list(spec.lineage(group.name))[-1], []).append(group.name)
+    around = {group.parent for group in spec.free}
+    sharing = {p.group for x in spec.pieces for p in x.places for q in x.places if q is not p and shares_runs(p, q)}
+    sharing -= {name for name in around if name is not None}
+    return [unit for names in families.values() for unit in (tuple(names), *((n,) for n in names if n in sharing))]
 
 
-def _root(spec: Spec, name: str) -> str:
-    parent = spec.groups[name].parent
-    return name if parent is None else _root(spec, parent)
+def shares_runs(p: Place, q: Place) -> bool:
+    """Whether two groups of a parameter stand in the same runs."""
+    return bool(set(p.levels) & set(q.levels))

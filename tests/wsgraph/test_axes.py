@@ -1,6 +1,7 @@
 import pytest
 
-from wsgraph.axes import Atom, fixed, free, leaves, pin, reshape, resolve, size_of, tie
+from wsgraph.axes import Atom, fixed, free, leaves, pin, resolve, size_of, tie
+from wsgraph.regroup import reshape
 
 
 def reasons(dim):
@@ -51,10 +52,18 @@ def test_reshape_splits_what_it_merged():
     assert reshape(merged, [2, 3, 5]) == dims
 
 
-def test_reshape_pins_an_axis_it_cuts():
+def test_reshape_splits_an_axis_into_nested_ones():
     channels = free(8)
-    out = reshape([channels], [2, 4])
-    assert reasons(channels) == ["split by a reshape"]
+    heads, dims = reshape([channels], [2, 4])
+    assert resolve(channels) == (heads[0] + dims[0],)
+    assert leaves(dims)[0].inside == tuple(leaves(heads))
+    assert not any(reasons(channels))
+
+
+def test_reshape_pins_what_it_cannot_split_evenly():
+    tokens, channels = free(5), free(8)
+    out = reshape([tokens, channels], [8, 5])
+    assert reasons(tokens) == reasons(channels) == ["split by a reshape"]
     assert [reasons(d) for d in out] == [["split by a reshape"]] * 2
 
 
@@ -75,8 +84,15 @@ def test_an_axis_can_be_tied_to_itself_behind_axes_of_one_element():
     assert leaves(channels)[0].bound is None
 
 
-def test_misaligned_products_are_pinned():
+def test_products_are_split_until_they_match():
     a, b = reshape([free(2), free(8)], [16]), reshape([free(4), free(4)], [16])
+    tie(a[0], b[0])
+    assert resolve(a[0]) == resolve(b[0])
+    assert [atom.size for atom in leaves(a[0])] == [2, 2, 4]
+
+
+def test_misaligned_products_are_pinned():
+    a, b = reshape([free(2), free(3)], [6]), reshape([free(3), free(2)], [6])
     tie(a[0], b[0])
     assert all(reasons(a[0]))
     assert all(reasons(b[0]))
@@ -103,13 +119,21 @@ def test_flattening_a_concatenation_keeps_its_parts():
     assert flat == ((*a[0], *pixels[0]), (*b[0], *pixels[0]))
 
 
-def test_repeated_concatenations_pin_the_repetition():
-    """(p × (a + b)) cannot move p: its blocks are of different kinds."""
-    heads, inner = free(3), free(5)
+def test_repeated_concatenations_are_pinned():
+    """heads × (a + b) is laid out head by head: the heads still move, what is inside them does not."""
+    heads, inner, ends = free(3), free(5), free(2) + free(3)
     (flat,) = reshape([heads, inner], [15])
+    tie(inner, ends)
+    assert [atom.size for atom in leaves(flat)] == [3, 5]
+    assert reasons(heads) == [""]
+    assert reasons(ends) == ["repeated blocks of a concatenation"] * 2
+
+
+def test_concatenations_repeated_along_positions_are_parts():
+    rows, inner = fixed(3, "position"), free(5)
+    (flat,) = reshape([rows, inner], [15])
     tie(inner, free(2) + free(3))
-    assert len(resolve(flat)) == 6
-    assert reasons(heads) == ["repeated blocks of a concatenation"]
+    assert [size_of((part,)) for part in resolve(flat)] == [2, 3] * 3
 
 
 def test_binding_passes_on_what_is_known_about_an_axis():

@@ -74,14 +74,18 @@ LAYERS = {
             nn.Conv2d(3, 6, 1), nn.Conv2d(6, 12, 3, groups=6), nn.BatchNorm2d(12), nn.ReLU(), nn.Conv2d(12, 2, 1)
         ),
         IMAGE,
-        {"0": 6},
+        {"0": 6, "1": 12},
     ),
     "conv with one group of size one": (
         lambda: chain(nn.Conv2d(1, 4, 3, groups=1), nn.ReLU(), nn.Conv2d(4, 2, 1)),
         (2, 1, 8, 8),
         {"0": 4},
     ),
-    "grouped conv": (lambda: chain(nn.Conv2d(3, 8, 1), nn.Conv2d(8, 8, 1, groups=2), nn.Conv2d(8, 2, 1)), IMAGE, {}),
+    "grouped conv": (
+        lambda: chain(nn.Conv2d(3, 8, 1), nn.Conv2d(8, 8, 1, groups=2), nn.Conv2d(8, 2, 1)),
+        IMAGE,
+        {"0.runs": 2, "0": 8, "1": 8},
+    ),
     "transposed conv": (
         lambda: chain(nn.ConvTranspose2d(3, 6, 3, 2), nn.ReLU(), nn.ConvTranspose2d(6, 2, 3)),
         IMAGE,
@@ -137,7 +141,11 @@ LAYERS = {
         IMAGE,
         {"0": 6},
     ),
-    "group norm": (lambda: chain(nn.Conv2d(3, 6, 3), nn.GroupNorm(2, 6), nn.Conv2d(6, 2, 1)), IMAGE, {}),
+    "group norm": (
+        lambda: chain(nn.Conv2d(3, 6, 3), nn.GroupNorm(2, 6), nn.Conv2d(6, 2, 1)),
+        IMAGE,
+        {"0.runs": 2, "0": 6},
+    ),
     "dropout": (lambda: chain(nn.Conv2d(3, 6, 3), nn.Dropout2d(), nn.ReLU(), nn.Conv2d(6, 2, 1)), IMAGE, {"0": 6}),
     "adaptive pooling to one and Flatten": (
         lambda: chain(nn.Conv2d(3, 6, 3), nn.ReLU(), nn.AdaptiveMaxPool2d(1), nn.Flatten(), nn.Linear(6, 2)),
@@ -177,7 +185,7 @@ LAYERS = {
     "attention": (
         lambda: chain(nn.Linear(6, 8), nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), nn.Linear(8, 2)),
         TOKENS,
-        {"0": 8, "1.linear1": 16},
+        {"0": 8, "1.self_attn.runs": 2, "1.self_attn": 8, "1.self_attn.2": 8, "1.linear1": 16},
     ),
     "weight norm": (
         lambda: chain(nn.utils.parametrizations.weight_norm(nn.Linear(6, 8)), nn.ReLU(), nn.Linear(8, 3)),
@@ -216,7 +224,7 @@ STREAMS = {
     "concatenation and depthwise": (
         lambda: Net(lambda m, x: m.d(m.c(torch.cat([m.a(x), m.b(x)], 1)).relu()), a=nn.Conv2d(3, 2, 1), b=nn.Conv2d(3, 3, 1), c=nn.Conv2d(5, 10, 3, groups=5), d=nn.Conv2d(10, 2, 1)),
         IMAGE,
-        {"a": 2, "b": 3},
+        {"a": 2, "b": 3, "c": 4, "c.2": 6},
     ),
     "concatenation of a stream with itself": (lambda: fc(lambda m, h: m.b(torch.cat([h, -h], 1)), read=16), VECTOR, {"a": 8}),
     "misaligned concatenations": (lambda: Net(lambda m, x: m.e(torch.cat([m.a(x), m.b(x)], 1) + torch.cat([m.b(x), m.a(x)], 1)), a=nn.Linear(6, 3), b=nn.Linear(6, 5), e=nn.Linear(8, 2)), VECTOR, {}),
@@ -246,13 +254,12 @@ STREAMS = {
 }  # fmt: skip
 
 PINNED = {
-    "slice": (lambda: conv(lambda m, h: m.b(h[:, :4]), read=4), IMAGE, "sliced"),
-    "chunk": (lambda: fc(lambda m, h: m.b(torch.mul(*h.chunk(2, -1))), read=4), VECTOR, "split_with_sizes is not understood"),
-    "select": (lambda: fc(lambda m, h: m.b(h * h[:, :1].squeeze(1)[:, None])), VECTOR, "sliced"),
+    "slice with a step": (lambda: conv(lambda m, h: m.b(h[:, ::2]), read=4), IMAGE, "sliced"),
+    "select": (lambda: fc(lambda m, h: m.b(h * h[:, 0][:, None])), VECTOR, "selected by index"),
+    "chosen neurons": (lambda: fc(lambda m, h: m.b(h[:, torch.tensor([3, 1])]), read=2), VECTOR, "chosen by index"),
     "assignment to one neuron": (lambda: fc(lambda m, h: m.b(h.index_fill(1, torch.tensor([0]), 0.0))), VECTOR, "index_put"),
-    "reshape through the middle": (lambda: fc(lambda m, h: m.b(h.view(3, 2, 4).mT.reshape(3, 8))), VECTOR, "split by a reshape"),
     "tokens and neurons exchanged": (lambda: fc(lambda m, h: m.b(h.reshape(2, 8, 5).mT)), TOKENS, "split by a reshape"),
-    "flip": (lambda: fc(lambda m, h: m.b(h.flip(-1))), VECTOR, "flip is not understood"),
+    "flip": (lambda: fc(lambda m, h: m.b(h.flip(-1))), VECTOR, "position"),
     "cumsum": (lambda: fc(lambda m, h: m.b(h.cumsum(-1))), VECTOR, "cumsum is not understood"),
     "sort": (lambda: fc(lambda m, h: m.b(h.sort(-1).values)), VECTOR, "sort is not understood"),
     "a constant per neuron": (lambda: fc(lambda m, h: m.b(h * torch.arange(8))), VECTOR, "arange is not understood"),

@@ -26,7 +26,7 @@ SCALED = {
     "no activation": (lambda: nn.Sequential(nn.Linear(6, 5), nn.Linear(5, 2)), VECTOR, {"0"}),
     "conv, batch norm, pooling, Flatten": (cnn, IMAGE, {"0", "5"}),
     "average pooling": (lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.AvgPool2d(2, padding=1), nn.Conv2d(4, 2, 1)), IMAGE, {"0"}),
-    "depthwise with multiplier": (lambda: nn.Sequential(nn.Conv2d(3, 4, 1), nn.Conv2d(4, 8, 3, groups=4), nn.ReLU(), nn.Conv2d(8, 2, 1)), IMAGE, {"0"}),
+    "depthwise with multiplier": (lambda: nn.Sequential(nn.Conv2d(3, 4, 1), nn.Conv2d(4, 8, 3, groups=4), nn.ReLU(), nn.Conv2d(8, 2, 1)), IMAGE, {"0", "1"}),
     "residual": (lambda: Net(lambda m, x: m.c((lambda h: h + m.b(h.relu()))(m.a(x)).relu()), **linear((6, 5), (5, 5), (5, 2))), VECTOR, {"a"}),
     "concatenation": (lambda: Net(lambda m, x: m.c(torch.cat([m.a(x), m.b(x)], 1).relu()), **linear((6, 3), (6, 4), (7, 2))), VECTOR, {"a", "b"}),
     "a negative constant": (lambda: Net(lambda m, x: m.b(-2 * m.a(x).relu() / 3), **linear((6, 5), (5, 2))), VECTOR, {"a"}),

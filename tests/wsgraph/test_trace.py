@@ -102,8 +102,16 @@ def test_a_flattened_image_keeps_its_grid():
     assert spec.groups["input"].shape == (1, 28, 28)
 
 
-def test_a_module_that_slices_channels_keeps_those_pinned():
+def test_slices_cut_channels_into_parts():
     model = Net(lambda m, x: m.b(torch.relu(m.a(x))[:, 2:6]), a=nn.Conv2d(3, 8, 1), b=nn.Conv2d(4, 2, 1))
+    spec = trace(model, torch.randn(2, 3, 4, 4))
+    assert free_sizes(spec) == {"a": 2, "a.2": 4, "a.3": 2}
+    assert str(spec.params["a.weight"].axes[0]) == "a+a.2+a.3"
+    assert str(spec.params["b.weight"].axes[1]) == "a.2"
+
+
+def test_a_module_that_picks_channels_keeps_those_pinned():
+    model = Net(lambda m, x: m.b(torch.relu(m.a(x))[:, ::2]), a=nn.Conv2d(3, 8, 1), b=nn.Conv2d(4, 2, 1))
     spec = trace(model, torch.randn(2, 3, 4, 4))
     assert spec.free == ()
     assert spec.groups["a"].why == "sliced"
@@ -225,7 +233,7 @@ def test_a_function_with_another_closure_is_another_architecture():
 
     x = torch.randn(3, 4)
     assert free_sizes(trace(net(5), x))["a"] == 5
-    assert "a" not in free_sizes(trace(net(2), x))
+    assert free_sizes(trace(net(2), x))["a"] == 2
 
 
 def test_an_unverified_trace_does_not_serve_one_who_asks_for_verification(exports, monkeypatch):
@@ -260,6 +268,15 @@ def test_control_flow_that_depends_on_data():
     ) as error:
         trace(Branching(), torch.randn(2, 4))
     assert "to_graph(model, spec=Spec(groups=..., params=...))" in str(error.value)
+    assert "test_trace.py, line " in str(error.value)
+    assert ": return self.fc(x) if x.sum() > 0 else -self.fc(x)" in str(error.value)
+
+
+def test_a_submodule_of_what_cannot_be_exported_can_be_traced():
+    model = nn.Sequential(mlp(4, 6, 4), Branching())
+    with pytest.raises(ValueError, match="trace a submodule"):
+        trace(model, torch.randn(2, 4))
+    assert free_sizes(trace(model[0], torch.randn(2, 4))) == {"0": 6}
 
 
 def test_the_spec_offered_instead_works():

@@ -5,7 +5,7 @@ from torch import nn
 
 from wsgraph import Param, Spec, trace
 from wsgraph.spec import Scaling
-from wsgraph.verify import call, error, verify_spec
+from wsgraph.verify import AllDouble, call, error, verify_spec
 
 
 def edited(spec, params=None, scalings=None):
@@ -52,8 +52,22 @@ def test_noise_in_forward_is_the_same_on_both_sides():
     verify_spec(model, trace(model, x, verify=False), (x,), {})
 
 
+def test_casts_inside_forward_do_not_blur_the_check():
+    """A norm in float32 would leave errors of 1e-7 that look like a wrong trace."""
+
+    def norm(h):
+        wide = h.float()
+        return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True))).to(h.dtype)
+
+    model, x = Net(lambda m, x: m.b(norm(m.a(x))), a=nn.Linear(4, 64), b=nn.Linear(64, 2)), torch.randn(3, 4)
+    verify_spec(model, trace(model, x, verify=False), (x,), {})
+    with AllDouble():
+        assert norm(torch.randn(2, 4, dtype=torch.float64)).dtype == torch.float64
+        assert torch.arange(3).float().dtype == torch.float64
+
+
 def test_a_model_that_insists_on_its_dtype_is_checked_in_it():
-    model = Net(lambda m, x: m.b(torch.relu(m.a(x.float()))), a=nn.Linear(4, 5), b=nn.Linear(5, 2))
+    model = Net(lambda m, x: m.b(torch.relu(m.a(x) @ torch.ones(5, 5))), a=nn.Linear(4, 5), b=nn.Linear(5, 2))
     x = torch.randn(3, 4)
     verify_spec(model, trace(model, x, verify=False), (x,), {})
 

@@ -122,6 +122,7 @@ class Encoder(nn.Module):
                 states = checkpoint(sweep, steps, states, kinds, fixed, use_reentrant=False)
             else:
                 states = sweep(steps, states, kinds, fixed)
+            states = lift(spec, states)
         return {name: self._finish(h) for name, h in states.items()}
 
     @torch.compiler.disable  # cached tables, as in prepare
@@ -148,6 +149,16 @@ class Encoder(nn.Module):
         """Project, and remove what all nodes of a group have in common: it says nothing about which is which."""
         z = self.out(self.norm(h))
         return z - z.mean(dim=-2, keepdim=True) if self.config.normalise and z.shape[-2] > 1 else z
+
+
+def lift(spec: Spec, states: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Add to every block (a head) the mean state of the elements nested in it: often no weight is the block's own."""
+    out = dict(states)
+    for group in sorted(spec.groups.values(), key=lambda g: -len(list(spec.lineage(g.name)))):
+        if group.parent is not None:
+            runs = spec.groups[group.parent].size
+            out[group.parent] = out[group.parent] + out[group.name].unflatten(-2, (runs, -1)).mean(dim=-2)
+    return out
 
 
 def together(networks: Sequence[Network]) -> list[list[int]]:

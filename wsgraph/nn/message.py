@@ -78,6 +78,24 @@ class DenseEdges:
         return gathered.unflatten(-2, self.weights.shape[-2:]).flatten(-2) @ fold(self.basis, mix).flatten(0, 1)
 
 
+class RunEdges:
+    """All pairs inside every run of two groups: convolutions with groups.
+
+    Args:
+        taps: ``[..., runs, target, source, t]``.
+        basis: ``[t, b]``.
+    """
+
+    def __init__(self, taps: Tensor, basis: Tensor) -> None:
+        self.inside, self.runs = DenseEdges(taps, basis), taps.shape[-4]
+
+    def forward(self, h: Tensor, mix: Tensor) -> Tensor:
+        return self.inside.forward(h.unflatten(-2, (self.runs, -1)), mix).flatten(-3, -2)
+
+    def backward(self, h: Tensor, mix: Tensor) -> Tensor:
+        return self.inside.backward(h.unflatten(-2, (self.runs, -1)), mix).flatten(-3, -2)
+
+
 class OwnEdges:
     """Every node with itself: depthwise kernels.
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from ..network import NODE_ROLES, Network
 from ..spec import Block, Spec
 from ..taps import tap_basis
-from .message import DenseEdges, Edges, ListedEdges, OwnEdges
+from .message import DenseEdges, Edges, ListedEdges, OwnEdges, RunEdges
 from .plan import Step, plan_of
 
 
@@ -59,13 +59,15 @@ def _prepare_step(
     block = step.block
     taps = block.view(tensors[block.param]).to(dtype)
     functions = tap_basis(block.taps, basis, taps)
-    fan_in = prod(block.taps) * (spec.groups[block.source].size if block.source is not None else 1)
-    dims = (-2, -1) if block.source is None else (-3, -2, -1)
+    fan_in = prod(block.taps) * (spec.groups[block.source].size // block.runs if block.source is not None else 1)
+    dims = (-2, -1) if block.source is None else (-3, -2, -1) if block.runs == 1 else (-4, -3, -2, -1)
     count = prod(taps.shape[d] for d in dims)
     scale = torch.linalg.vector_norm(taps, dim=dims).clamp_min(1e-12) * (fan_in / count) ** 0.5
     support = networks[0].support
     if block.source is None:
         edges: Edges = OwnEdges(taps, functions)
+    elif block.runs > 1:
+        edges = RunEdges(taps, functions)
     elif support is not None and block in support:
         index = support[block]
         edges = ListedEdges(index, taps[index[1], index[0]], functions, (taps.shape[1], taps.shape[0]))

@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from torch import fx
 
-from . import layers, norms, shapes, spatial
+from ..nesting import settle
+from . import attention, layers, norms, shapes, spatial
 from .core import CONSTANT as CONSTANT
 from .core import HANDLERS as HANDLERS
 from .core import POSITION as POSITION
@@ -28,8 +29,8 @@ from .core import values_in as values_in
 from .pointwise import pointwise
 
 __all__ = [
-    "CONSTANT", "HANDLERS", "POSITION", "State", "Value", "apply", "handles", "inherit", "is_known", "is_pointwise",
-    "is_understood", "layers", "name_of", "norms", "shapes", "spatial", "unknown", "values_in",
+    "CONSTANT", "HANDLERS", "POSITION", "State", "Value", "apply", "attention", "handles", "inherit", "is_known",
+    "is_pointwise", "is_understood", "layers", "name_of", "norms", "shapes", "spatial", "unknown", "values_in",
 ]  # fmt: skip
 
 
@@ -52,4 +53,6 @@ def is_understood(graph: fx.Graph) -> bool:
 def apply(state: State, node: fx.Node, args: Sequence[Any]) -> Value | list[Value]:
     """Interpret one node whose arguments are already interpreted."""
     handler = HANDLERS.get(name_of(node.target)) or (pointwise if is_pointwise(node.target) else unknown)
-    return handler(state, node, args)
+    out = handler(state, node, args)
+    settle([value.dims for value in values_in([args, out])])
+    return out

@@ -10,6 +10,7 @@ import torch
 from torch import fx
 
 from ..axes import Dim, fixed, leaves, pin, tie
+from ..nesting import limit
 
 POSITION = "position"
 CONSTANT = "constant tensor"
@@ -47,14 +48,21 @@ class State:
     reads: dict[str, int] = field(default_factory=dict)
     blocks: dict[str, str] = field(default_factory=dict)
 
-    def contract(self, a: Dim, b: Dim) -> None:
-        """Σ over two dimensions; a parameter among the operands reads its input along it."""
+    def contract(self, a: Dim, b: Dim, aligned: Sequence[Dim] = ()) -> None:
+        """Σ over two dimensions; a parameter among the operands reads its input along it.
+
+        Args:
+            a: Dimension of the first operand.
+            b: Dimension of the second.
+            aligned: Dimensions that both operands have, already tied: the batch of a batched product.
+        """
         for side in (a, b):
             for atom in (atom for part in side for atom in part):
                 if atom.origin is not None:
                     self.reads.setdefault(*atom.origin)
             mark_feature(side)
         tie(a, b)
+        limit(a, aligned)
 
     def attach(self, data: Value, params: dict[str, Value | None]) -> None:
         """Note role and neighbouring weight of one-axis parameters acting on ``data``."""

@@ -7,7 +7,8 @@ from typing import Any, cast
 
 from torch import fx
 
-from ..axes import Dim, fixed, pin, reshape, resolve, size_of, tie
+from ..axes import Atom, Dim, free, leaves, pin, resolve, size_of, tie
+from ..regroup import runs
 from .core import POSITION, State, Value, handles, mark_feature, pin_positions, positions, unknown
 
 
@@ -34,27 +35,41 @@ def conv(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
     batched = len(data.dims) == spatial + 2
     channel = 1 if batched else 0
     out = state.weight(data, weight, bias)
-    inputs, outputs = data.dims[channel], weight.dims[0]
+    inputs, outputs, filters = data.dims[channel], weight.dims[0], weight.dims[1]
     mark_feature(outputs)
     pin_positions([*data.dims[channel + 1 :], *weight.dims[2:]])
     if groups == 1:
-        state.contract(inputs, weight.dims[1])
-    elif size_of(weight.dims[1]) == 1:
-        _depthwise(inputs, outputs)
+        state.contract(inputs, filters)
     else:
-        for dim in (inputs, outputs, weight.dims[1]):
-            pin(dim, f"conv with {groups} groups")
+        _grouped(state, inputs, outputs, filters, groups)
     if bias is not None:
         tie(bias.dims[0], outputs)
     out.dims = [*data.dims[:channel], resolve(outputs), *positions(node, channel + 1)]
     return out
 
 
-def _depthwise(inputs: Dim, outputs: Dim) -> None:
-    """Each input channel has its own kernels: outputs move with it, several per channel as fixed positions."""
-    per_channel = size_of(outputs) // size_of(inputs)
+def _grouped(state: State, inputs: Dim, outputs: Dim, filters: Dim, groups: int, transposed: bool = False) -> None:
+    """Every run of inputs feeds a run of outputs; depthwise where runs are single channels.
+
+    Args:
+        inputs: Channels of the data.
+        outputs: Channels of the result.
+        filters: The weight's dimension inside runs (of inputs; of outputs if transposed).
+        groups: Number of runs.
+        transposed: Whether the weight has the inputs first.
+    """
+    reads, writes = (size_of(dim) // groups for dim in (inputs, outputs))
+    pairs = runs(inputs, reads, f"conv with {groups} groups")
     mark_feature(inputs)
-    tie(outputs, reshape([inputs, fixed(per_channel, POSITION)], [size_of(outputs)])[0] if per_channel > 1 else inputs)
+    if not pairs:
+        for dim in (outputs, filters):
+            pin(dim, f"conv with {groups} groups")
+        return
+    written = [(Atom(writes, inside=tuple(leaves((blocks,)))),) for blocks, _ in pairs]
+    tie(outputs, tuple(blocks + run for (blocks, _), run in zip(pairs, written, strict=True)))
+    for (blocks, read), run in zip(pairs, written, strict=True):
+        if size_of(filters) > 1:
+            state.contract((run if transposed else read,), filters, aligned=[(blocks,)])
 
 
 @handles("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
@@ -62,15 +77,18 @@ def conv_transpose(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
     data, weight = args[:2]
     bias = args[2] if len(args) > 2 else None
     groups = args[6] if len(args) > 6 else 1
-    if groups != 1 or len(data.dims) != len(weight.dims):
+    if len(data.dims) != len(weight.dims):
         return unknown(state, node, args)  # type: ignore[return-value]
     out = state.weight(data, weight, bias)
-    state.contract(data.dims[1], weight.dims[0])
-    mark_feature(weight.dims[1])
     pin_positions([*data.dims[2:], *weight.dims[2:]])
+    state.contract(data.dims[1], weight.dims[0])
+    outputs = weight.dims[1] if groups == 1 else free(size_of(weight.dims[1]) * groups)
+    mark_feature(outputs)
+    if groups > 1:
+        _grouped(state, data.dims[1], outputs, weight.dims[1], groups, transposed=True)
     if bias is not None:
-        tie(bias.dims[0], weight.dims[1])
-    out.dims = [data.dims[0], resolve(weight.dims[1]), *positions(node, 2)]
+        tie(bias.dims[0], outputs)
+    out.dims = [data.dims[0], resolve(outputs), *positions(node, 2)]
     return out
 
 
@@ -80,10 +98,12 @@ def matmul(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
     a, b = args[:2]
     data, weight = (b, a) if a.param is not None else (a, b)
     out = state.weight(data, weight)
-    state.contract(a.dims[-1], b.dims[-2] if len(b.dims) > 1 else b.dims[0])
+    aligned = []
     for x, y in zip(reversed(a.dims[:-2]), reversed(b.dims[:-2]), strict=False):
         if size_of(x) == size_of(y):
             tie(x, y)
+            aligned.append(x)
+    state.contract(a.dims[-1], b.dims[-2] if len(b.dims) > 1 else b.dims[0], aligned)
     longer, shorter = (a, b) if len(a.dims) >= len(b.dims) else (b, a)
     lead = list(longer.dims[:-2])
     for k, dim in enumerate(reversed(shorter.dims[:-2]), 1):

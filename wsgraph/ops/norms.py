@@ -7,7 +7,8 @@ from typing import Any
 
 from torch import fx
 
-from ..axes import Atom, pin, size_of, tie
+from ..axes import Atom, size_of, tie
+from ..regroup import runs
 from .core import State, Value, handles, inherit, name_of
 
 
@@ -31,10 +32,11 @@ def trailing_norm(state: State, node: fx.Node, args: Sequence[Any]) -> Value | l
 
 @handles("group_norm")
 def group_norm(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
+    """Runs of channels are normalised together: they move as one, and inside each in their own way."""
     data, groups, scale, shift = (*args, None, None)[:4]
     channels = size_of(data.dims[1])
     if groups not in (1, channels):
-        pin(data.dims[1], f"GroupNorm with {groups} groups of {channels // groups} channels")
+        runs(data.dims[1], channels // groups, f"GroupNorm with {groups} groups of {channels // groups} channels")
     return _norm(state, data, [1], {"norm_scale": scale, "norm_shift": shift})
 
 
