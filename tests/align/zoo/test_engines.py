@@ -72,8 +72,11 @@ def test_ray_that_is_not_installed_is_asked_for(waves: ZooConfig, monkeypatch: p
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_ray_gives_the_same_bits_though_a_worker_is_killed(digits: ZooConfig, tmp_path: Path, files: Files) -> None:
+def test_ray_gives_the_same_bits_though_a_worker_is_killed(
+    digits: ZooConfig, tmp_path: Path, files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ray = pytest.importorskip("ray")
+    monkeypatch.setenv("RAY_worker_niceness", "0")  # else its workers wait for every other test
     config = replace(digits, recipe=Recipe(epochs=40, batch=64))
     local = build(config, 8, tmp_path / "local")
     killed: list[int] = []
