@@ -43,7 +43,7 @@ class Permutation:
         for name, value in self.maps.items():
             _check(spec, name, value)
         for group in spec.groups.values():
-            if group.parent is not None:
+            if group.parent is not None and {group.name, group.parent} & self.maps.keys():
                 _check_nested(spec, group, self.maps)
 
     @classmethod
@@ -267,8 +267,13 @@ def _is_index(value: Tensor) -> bool:
 
 def _check_nested(spec: Spec, group: Group, maps: Mapping[str, Tensor]) -> None:
     """Runs of a nested group must move as its parent does (hard permutations only)."""
-    runs = spec.groups[group.parent].size  # type: ignore[index]
-    value, parent = maps.get(group.name, torch.arange(group.size)), maps.get(group.parent, torch.arange(runs))  # type: ignore[arg-type]
+    assert group.parent is not None
+    runs = spec.groups[group.parent].size
+    device = next(iter(maps.values())).device
+    value, parent = (
+        maps[name] if name in maps else torch.arange(spec.groups[name].size, device=device)
+        for name in (group.name, group.parent)
+    )
     if value.dim() == 2 or parent.dim() == 2 or value.is_meta or parent.is_meta:
         return
     block = value.view(runs, -1) // (group.size // runs)
