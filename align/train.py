@@ -66,9 +66,10 @@ def run(config: DictConfig) -> None:
     if not fabric.is_global_zero:
         return
     aligner = aligner.cpu()
-    results = [compare(aligner, zoo, **config.eval) for zoo in zoos]
-    for zoo, result in zip(zoos, results, strict=True):
-        console.print(results_table(zoo, result))
+    results = []
+    for zoo in zoos:
+        results.append(compare(aligner, zoo, **config.eval))
+        console.print(results_table(zoo, results[-1]))
     write_run(folder, aligner, config, zoos, results)
     console.print(f"Run folder: {folder}   (open {folder / 'report.html'})", soft_wrap=True)
 
