@@ -26,6 +26,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
 
 def test_wheel_contents(wheel: zipfile.ZipFile) -> None:
     files = set(wheel.namelist())
+    assert files >= {f"align/pretrained/{name}" for name in ("config.json", "model.safetensors", "README.md")}
     sources = {
         str(path.relative_to(ROOT)) for package in ("wsgraph", "align") for path in (ROOT / package).rglob("*.py")
     }
