@@ -52,7 +52,8 @@ def test_every_data_set_composes(data):
 def test_every_other_choice_composes(group):
     for choice in choices(group):
         config = composed("+arch=mlp", f"{group}={choice}")
-        TrainConfig(**config.loss, **config.optim)
+        settings = TrainConfig(**config.loss, **config.optim)
+        assert settings.steps == config.optim.steps > 0
 
 
 @pytest.mark.parametrize("experiment", choices("experiment"))
