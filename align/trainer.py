@@ -32,6 +32,8 @@ from .step import step_losses
 from .zoo import Zoo
 
 Report = Callable[[int, Mapping[str, float]], None]
+STAGES = 10
+"""Of training, with noise of their own where it changes (``noise_end``)."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ class TrainConfig:
         lmc: Weight of ℓ_LMC.
         alignment: Weight of ℓ_alignment; on networks that fit signals of their own (INRs) it does harm and is left out.
         noise: Gaussian noise of the augmented copies, relative to each tensor's scale.
+        noise_end: Noise that it grows (or falls) to by the end, in :data:`STAGES` equal stages; ``None``: it stays.
         mask: Share of their weights that is set to zero.
         scale: Their neurons are scaled by factors between 1 / scale and scale.
         temperature: Of the Sinkhorn projection.
@@ -72,6 +75,7 @@ class TrainConfig:
     lmc: float = 1.0
     alignment: float = 1.0
     noise: float = 0.02
+    noise_end: float | None = None
     mask: float = 0.05
     scale: float = 1.1
     temperature: float = 1.0
@@ -255,12 +259,18 @@ def _batches(
     zoos: Sequence[Zoo], config: TrainConfig, steps: range, fabric: Fabric
 ) -> Iterator[tuple[list[Pair], list[Pair]]]:
     """Unlabelled and labelled pairs of each step, this process's share."""
-    augment = Compose((Noise(config.noise), Mask(config.mask), Scale(1 / config.scale, config.scale)))
     count = config.steps * config.pairs
     plain = [UnlabelledPairs(z, count=count, seed=config.seed) for z in zoos]
-    labelled = [LabelledPairs(z, augment=augment, count=count, seed=config.seed) for z in zoos]
+    labelled = [LabelledPairs(z, augment=_augmentations(config), count=count, seed=config.seed) for z in zoos]
     share = (config.pairs, steps, config.seed, fabric.global_rank, fabric.world_size)
     yield from zip(pair_loader(plain, *share), pair_loader(labelled, *share), strict=True)
+
+
+def _augmentations(config: TrainConfig) -> list[Compose]:
+    """f_aug of the labelled copies, by stages of the training."""
+    grown = 0.0 if config.noise_end is None else config.noise_end - config.noise
+    levels = [config.noise + grown * k / (STAGES - 1) for k in range(STAGES)]
+    return [Compose((Noise(x), Mask(config.mask), Scale(1 / config.scale, config.scale))) for x in levels]
 
 
 @contextmanager

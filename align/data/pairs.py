@@ -70,23 +70,29 @@ class LabelledPairs(_Pairs):
     Args:
         zoo: The networks.
         part: ``train``, ``val`` or ``test``.
-        augment: f_aug, such as :class:`wsgraph.augment.Noise`; nothing by default.
+        augment: f_aug, such as :class:`wsgraph.augment.Noise`; nothing by default. Of several, each serves an equal part
+            of the stream, one after the other.
         count: Length of the stream; the number of networks by default.
         seed: Chooses networks, permutations and augmentation.
     """
 
     def __init__(
-        self, zoo: Zoo, part: str = "train", augment: Augment | None = None, count: int | None = None, seed: int = 0
+        self,
+        zoo: Zoo,
+        part: str = "train",
+        augment: Augment | Sequence[Augment] = (),
+        count: int | None = None,
+        seed: int = 0,
     ) -> None:
         super().__init__(zoo, part, count, seed)
-        self.augment = augment
+        self.stages = augment if isinstance(augment, Sequence) else (augment,)
 
     def get(self, idx: int) -> Pair:
         draw = generator("labelled", self.seed, idx)
         number = self.members[int(torch.randint(len(self.members), (), generator=draw))]
         a = self.zoo.graph(number)
         t = Permutation.random(a.spec, draw)
-        copy = a if self.augment is None else self.augment(a, draw)
+        copy = self.stages[idx * len(self.stages) // self.count](a, draw) if self.stages else a
         return Pair(a, t.apply(copy), t.inverse(), self.zoo, self.zoo.config.item_of(number), _uniform(draw))
 
 

@@ -15,6 +15,16 @@ def test_the_label_of_a_permuted_copy_undoes_the_permutation(tiny_zoo):
             torch.testing.assert_close(back.tensors[name], t)
 
 
+def test_augmentations_follow_one_another(tiny_zoo):
+    pairs = LabelledPairs(tiny_zoo, augment=[Noise(0.0), Noise(0.1)], count=4)
+    gaps = [
+        max(float((pair.label.apply(pair.b).tensors[k] - t).abs().max()) for k, t in pair.a.tensors.items())
+        for pair in pairs
+    ]
+    assert gaps[:2] == [0, 0]
+    assert min(gaps[2:]) > 0
+
+
 def test_only_the_copy_is_augmented(tiny_zoo):
     pair = LabelledPairs(tiny_zoo, augment=Noise(0.1))[0]
     originals = [tiny_zoo.tensors(n)["1.weight"] for n in tiny_zoo.members("train")]
