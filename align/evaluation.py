@@ -87,7 +87,7 @@ def validation_ratio(aligner: DeepAlign, zoos: Sequence[Zoo]) -> float:
                 float(line_barrier(zoo, pairs, moved, "train", VALIDATION_SAMPLES, VALIDATION_POINTS))
                 for moved in ([zoo.module(j) for _, j in pairs], aligned(aligner, zoo, pairs))
             )
-            ratios.append(found / naive)
+            ratios.append(found / naive if naive else 1.0)  # no barrier: nothing to gain from aligning
     if not ratios:
         raise ValueError("no zoo has two validation networks; build more (count=), or set optim.validate=0")
     return sum(ratios) / len(ratios)
