@@ -15,6 +15,9 @@ from .match import match
 from .progress import progress
 from .zoo import Zoo
 
+COLUMNS = ("method", "barrier", "AUC", "accuracy half way")
+"""Of a table of results."""
+
 
 @dataclass(frozen=True)
 class Method:
@@ -107,12 +110,17 @@ def results_table(zoo: Zoo, results: dict[str, Barrier]) -> Table:
     """For the terminal: barrier with its standard error, AUC, and accuracy half way."""
     count = len(next(iter(results.values())).loss)
     table = Table(title=f"{zoo.folder.name}: {count} pairs of held-out networks")
-    for column in ("method", "barrier", "AUC", "accuracy half way"):
+    for column in COLUMNS:
         table.add_column(column, justify="left" if column == "method" else "right")
     for name, row in summary(results).items():
-        accuracy = "-" if row["accuracy"] is None else f"{row['accuracy']:.1%}"
-        table.add_row(name, f"{row['barrier']:.4g} ± {row['error']:.2g}", f"{row['auc']:.4g}", accuracy)
+        table.add_row(name, *cells(row))
     return table
+
+
+def cells(row: dict[str, Any]) -> tuple[str, str, str]:
+    """The numbers of a row of :func:`summary`, for people."""
+    accuracy = "–" if row["accuracy"] is None else f"{row['accuracy']:.1%}"
+    return f"{row['barrier']:.4g} ± {row['error']:.2g}", f"{row['auc']:.4g}", accuracy
 
 
 def summary(results: dict[str, Barrier]) -> dict[str, dict[str, Any]]:

@@ -24,6 +24,7 @@ from wsgraph.nn.encoder import together
 from .alignment import Alignment, aligned_graphs, project
 from .refine import Refine
 
+PAPER = "https://proceedings.mlr.press/v235/navon24a.html"
 BUNDLED = Path(__file__).parent / "pretrained"
 """The aligner that comes with the package: ``config.json``, ``model.safetensors`` and its model card."""
 
@@ -44,7 +45,7 @@ class DeepAlignConfig:
     refine: int = 0
 
 
-class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph"):
+class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_url=PAPER):
     """Learned weight alignment for networks of any architecture.
 
     ``DeepAlign()`` is the pretrained aligner that comes with the package (see ``align/pretrained/README.md``), in eval

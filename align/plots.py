@@ -49,11 +49,22 @@ STYLE: dict[Any, Any] = {
 }
 SHOWN_MARKERS = 25
 """Markers per curve, at most."""
+TOWERING = 4
+"""A curve this many times as high as the next one hides what the others do."""
 
 
 def plot_lines(curves: Mapping[str, Barrier], path: str | os.PathLike[str], title: str = "") -> None:
-    """Loss along the line between two networks, one curve per method; the mean over pairs with a band of one s.e."""
-    plot_line_panels({"": curves}, path, title)
+    """Loss along the line between two networks, one curve per method; the mean over pairs with a band of one s.e.
+
+    Where one curve towers over the others, a second panel shows those closer.
+    """
+    closer = _second_peak(curves)
+    panels = {"": curves} if closer is None else {"all": curves, "closer": curves}
+    with _picture(path, 4.2 + 3.2 * len(panels), 4.2, title) as figure:
+        row = figure.subplots(1, len(panels), squeeze=False)[0]
+        _lines(row, panels)
+        if closer is not None:
+            row[-1].set_ylim(*closer)
 
 
 def plot_line_panels(
@@ -65,13 +76,7 @@ def plot_line_panels(
         panels: Title of the panel → method → curve.
     """
     with _picture(path, 4.2 + 3.2 * len(panels), 4.2, title) as figure:
-        row = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
-        for axes, (name, curves) in zip(row, panels.items(), strict=True):
-            for label, curve in curves.items():
-                _mean_line(axes, curve, label)
-            axes.set(title=name, xlabel="λ   (0: network b, 1: network a)")
-        row[0].set_ylabel("loss of λ·a + (1 − λ)·b")
-        _legend_beside(row[-1])
+        _lines(figure.subplots(1, len(panels), sharey=True, squeeze=False)[0], panels)
 
 
 def plot_curves(
@@ -173,6 +178,25 @@ def _save(figure: Figure, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     for ending in {path.suffix or ".png", ".png", ".svg"}:
         figure.savefig(path.with_suffix(ending), metadata={"Date": None} if ending == ".svg" else None)
+
+
+def _lines(row: Sequence[Axes], panels: Mapping[str, Mapping[str, Barrier]]) -> None:
+    for axes, (name, curves) in zip(row, panels.items(), strict=True):
+        for label, curve in curves.items():
+            _mean_line(axes, curve, label)
+        axes.set(title=name, xlabel="λ   (0: network b, 1: network a)")
+    row[0].set_ylabel("loss of λ·a + (1 − λ)·b")
+    _legend_beside(row[-1])
+
+
+def _second_peak(curves: Mapping[str, Barrier]) -> tuple[float, float] | None:
+    """Limits that show all curves but the highest, if that one hides what they do."""
+    means = [torch.atleast_2d(curve.loss).mean(0) for curve in curves.values()]
+    low, peaks = float(min(m.min() for m in means)), sorted(float(m.max()) for m in means)
+    if len(peaks) < 3 or peaks[-1] - low < TOWERING * (peaks[-2] - low):
+        return None
+    margin = 0.08 * (peaks[-2] - low)
+    return low - margin, peaks[-2] + margin
 
 
 def _mean_line(axes: Axes, curve: Barrier, label: str) -> None:

@@ -15,13 +15,15 @@ from wsgraph.augment import Noise
 from wsgraph.files import replacing
 
 from .barrier import Barrier
-from .compare import summary
+from .compare import COLUMNS, cells, summary
 from .data.pairs import LabelledPairs
 from .deep_align import DeepAlign
 from .plots import plot_lines, plot_permutations
 from .zoo import Zoo
 
 Results = Sequence[dict[str, Barrier]]
+Rows = dict[str, dict[str, Any]]
+Metrics = dict[str, Rows]
 PICTURES = ("lines", "permutations")
 PLANTED = "networks and their permuted, noisy copies, first layer"
 
@@ -29,16 +31,40 @@ PLANTED = "networks and their permuted, noisy copies, first layer"
 def write_run(folder: Path, aligner: DeepAlign, config: DictConfig, zoos: Sequence[Zoo], results: Results) -> None:
     """Write everything a reader of the run needs."""
     folder.mkdir(parents=True, exist_ok=True)
-    aligner.save_pretrained(folder)
     settings = OmegaConf.to_yaml(config, resolve="arch" in config)  # an experiment has no architecture of its own
     _write(folder / "config.yaml", settings)
     metrics = {zoo.folder.name: summary(result) for zoo, result in zip(zoos, results, strict=True)}
     _write(folder / "metrics.json", json.dumps(metrics, indent=2))
+    _write(folder / "README.md", card(metrics))  # before the aligner, which would bring an empty one
+    aligner.save_pretrained(folder)
     for zoo, result in zip(zoos, results, strict=True):
         name = zoo.folder.name
         plot_lines(result, folder / f"{name}-lines.png", f"{name}: loss between held-out networks")
         plot_permutations(predictions(aligner, zoo), folder / f"{name}-permutations.png", f"{name}: {PLANTED}")
     _write(folder / "report.html", page(metrics, settings))
+
+
+CARD = """---
+library_name: wsgraph
+---
+
+# {title}
+
+`align.DeepAlign.from_pretrained(folder)` loads it; `config.yaml` has every setting of its training. Barriers between
+held-out networks (lower is better, 0 means one basin):
+
+{tables}
+"""
+
+
+def card(metrics: Metrics) -> str:
+    """The aligner's model card, in Markdown."""
+    tables = []
+    for zoo, rows in metrics.items():
+        lines = [" | ".join((label, *cells(row))) for label, row in rows.items()]
+        head = f"{zoo}, {_pairs(rows)}:\n\n| {' | '.join(COLUMNS)} |\n|---|---:|---:|---:|\n"
+        tables.append(head + "\n".join(f"| {line} |" for line in lines))
+    return CARD.format(title=_title(metrics), tables="\n\n".join(tables))
 
 
 def predictions(aligner: DeepAlign, zoo: Zoo, count: int = 3) -> dict[str, tuple[Tensor, Tensor, Tensor]]:
@@ -71,21 +97,27 @@ better, 0 means one basin. Networks and samples were held out.</p>
 """
 
 
-def page(metrics: dict[str, dict[str, dict[str, Any]]], settings: str) -> str:
+def page(metrics: Metrics, settings: str) -> str:
     """The report as HTML; pictures lie beside it."""
     sections = [_section(zoo, rows) for zoo, rows in metrics.items()]
-    title = "Aligner for " + ", ".join(metrics)
-    return PAGE.format(title=html.escape(title), sections="".join(sections), settings=html.escape(settings))
+    title, settings = html.escape(_title(metrics)), html.escape(settings)
+    return PAGE.format(title=title, sections="".join(sections), settings=settings)
 
 
-def _section(zoo: str, rows: dict[str, dict[str, Any]]) -> str:
-    cells = []
-    for label, row in rows.items():
-        accuracy = "" if row["accuracy"] is None else f"{row['accuracy']:.1%}"
-        numbers = (f"{row['barrier']:.4g} ± {row['error']:.2g}", f"{row['auc']:.4g}", accuracy)
-        cells.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in (label, *numbers)) + "</tr>")
-    pairs = next(iter(rows.values()))["pairs"]
-    head = "".join(f"<th>{column}</th>" for column in ("method", "barrier", "AUC", "accuracy half way"))
+def _section(zoo: str, rows: Rows) -> str:
+    lines = [
+        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in (label, *cells(row))) + "</tr>"
+        for label, row in rows.items()
+    ]
+    head = "".join(f"<th>{column}</th>" for column in COLUMNS)
     pictures = "".join(f'<p><img src="{html.escape(zoo)}-{kind}.png" alt="{kind}"></p>' for kind in PICTURES)
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(cells)}</tbody></table>"
-    return f"<h2>{html.escape(zoo)}</h2><p>{pairs} pairs of networks.</p>{table}{pictures}"
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+    return f"<h2>{html.escape(zoo)}</h2><p>{_pairs(rows)}.</p>{table}{pictures}"
+
+
+def _title(metrics: Metrics) -> str:
+    return "Aligner for " + ", ".join(metrics)
+
+
+def _pairs(rows: Rows) -> str:
+    return f"{next(iter(rows.values()))['pairs']} pairs of networks"

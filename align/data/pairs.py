@@ -70,8 +70,8 @@ class LabelledPairs(_Pairs):
     Args:
         zoo: The networks.
         part: ``train``, ``val`` or ``test``.
-        augment: f_aug, such as :class:`wsgraph.augment.Noise`; nothing by default. Of several, each serves an equal part
-            of the stream, one after the other.
+        augment: f_aug, such as :class:`wsgraph.augment.Noise`; nothing by default. Of several, each serves an equal
+            part of the stream, one after the other.
         count: Length of the stream; the number of networks by default.
         seed: Chooses networks, permutations and augmentation.
     """

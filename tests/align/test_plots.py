@@ -48,6 +48,14 @@ def test_png_and_svg_beside_what_was_asked_for(tmp_path, name, ending):
     assert {"A title", "mine"} <= set(texts(tmp_path / "new" / "picture.svg"))
 
 
+def test_low_curves_are_shown_closer_where_one_towers_over_them(tmp_path):
+    curves = {label: Barrier(LAM, height * LAM * (1 - LAM)) for label, height in (("a", 1.0), ("b", 2.0), ("c", 9.0))}
+    plot_lines(curves, tmp_path / "towering.svg")
+    plot_lines(curves | {"d": Barrier(LAM, 8 * LAM)}, tmp_path / "alike.svg")
+    assert "closer" in texts(tmp_path / "towering.svg")
+    assert "closer" not in texts(tmp_path / "alike.svg")
+
+
 @pytest.mark.parametrize("name", PICTURES)
 def test_the_same_picture_is_the_same_file(tmp_path, name):
     for folder in ("first", "second"):

@@ -111,6 +111,9 @@ def test_a_tiny_run_ends_with_an_aligner_a_table_pictures_and_a_report(tmp_path)
     assert all(row["barrier"] >= 0 and row["pairs"] == 2 for row in rows.values())
     page = (out / "report.html").read_text()
     assert "deep align" in page
+    card = (out / "README.md").read_text()
+    assert f"| deep align | {rows['deep align']['barrier']:.4g} ±" in card
+    assert "More Information Needed" not in card
     for kind in ("lines", "permutations"):
         assert f'src="{zoo}-{kind}.png"' in page
         assert (out / f"{zoo}-{kind}.png").is_file()
