@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import torch
 from torch import nn
@@ -74,20 +75,31 @@ def aligned(aligner: DeepAlign, zoo: Zoo, pairs: Pairs) -> list[nn.Module]:
     return [with_tensors(zoo.template, tensors).eval() for tensors in moved]
 
 
-def validation_ratio(aligner: DeepAlign, zoos: Sequence[Zoo]) -> float:
-    """Barrier between validation networks, relative to that of networks that are not aligned; mean over zoos.
+class Validation:
+    """Judges aligners in training: the barrier between validation networks, relative to that without alignment.
 
     The networks never took part in training the aligner; the samples are those the networks learned from.
+
+    Args:
+        zoos: Where the networks come from; those that have two validation networks count alike.
     """
-    ratios = []
-    for zoo in zoos:
-        pairs = pairs_of(zoo, "val", VALIDATION_PAIRS)
-        if pairs:
-            naive, found = (
-                float(line_barrier(zoo, pairs, moved, "train", VALIDATION_SAMPLES, VALIDATION_POINTS))
-                for moved in ([zoo.module(j) for _, j in pairs], aligned(aligner, zoo, pairs))
-            )
-            ratios.append(found / naive if naive else 1.0)  # no barrier: nothing to gain from aligning
-    if not ratios:
-        raise ValueError("no zoo has two validation networks; build more (count=), or set optim.validate=0")
-    return sum(ratios) / len(ratios)
+
+    def __init__(self, zoos: Sequence[Zoo]) -> None:
+        self.pairs = [(zoo, pairs) for zoo in zoos if (pairs := pairs_of(zoo, "val", VALIDATION_PAIRS))]
+        if not self.pairs:
+            raise ValueError("no zoo has two validation networks; build more (count=), or set optim.validate=0")
+
+    def __call__(self, aligner: DeepAlign) -> float:
+        """Mean over zoos of barrier / barrier without alignment."""
+        found = [_validation_barrier(zoo, pairs, aligned(aligner, zoo, pairs)) for zoo, pairs in self.pairs]
+        ratios = [x / naive if naive else 1.0 for x, naive in zip(found, self.naive, strict=True)]  # 0: nothing to gain
+        return sum(ratios) / len(ratios)
+
+    @cached_property
+    def naive(self) -> list[float]:
+        """Barriers without alignment, measured once."""
+        return [_validation_barrier(zoo, pairs, [zoo.module(j) for _, j in pairs]) for zoo, pairs in self.pairs]
+
+
+def _validation_barrier(zoo: Zoo, pairs: Pairs, moved: Sequence[nn.Module]) -> float:
+    return float(line_barrier(zoo, pairs, moved, "train", VALIDATION_SAMPLES, VALIDATION_POINTS))

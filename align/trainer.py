@@ -26,7 +26,7 @@ from wsgraph.augment import Compose, Mask, Noise, Scale
 from .checkpoint import load_checkpoint, save_checkpoint
 from .data.pairs import LabelledPairs, Pair, UnlabelledPairs, pair_loader
 from .deep_align import DeepAlign
-from .evaluation import validation_ratio
+from .evaluation import Validation
 from .progress import progress
 from .step import step_losses
 from .zoo import Zoo
@@ -162,6 +162,7 @@ class _Run:
     ) -> None:
         self.aligner, self.zoos, self.config, self.folder, self.fabric = aligner, zoos, config, folder, fabric
         self.best = _Best()
+        self.judge = Validation(zoos) if config.validate else None
         self.average = AveragedModel(aligner, multi_avg_fn=get_ema_multi_avg_fn(config.ema)) if config.ema else None
         optimiser = torch.optim.AdamW(aligner.parameters(), lr=config.lr, weight_decay=config.weight_decay)
         self.model, self.optimiser = fabric.setup(aligner, optimiser)
@@ -193,7 +194,8 @@ class _Run:
 
     def validate(self, step: int) -> float:
         """The barrier between validation networks, relative to that without alignment; the best aligner is kept."""
-        value = validation_ratio(self.judged, self.zoos)
+        assert self.judge is not None
+        value = self.judge(self.judged)
         self.best.look(value, step, self.judged.state_dict())
         self.model.train()
         return value

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from align import DeepAlign, DeepAlignConfig, barrier
-from align.evaluation import aligned, line_barrier, pairs_of, validation_ratio
+from align.evaluation import Validation, aligned, line_barrier, pairs_of
 from align.zoo import Recipe, Zoo, ZooConfig, build
 from wsgraph import EncoderConfig, Permutation
 from wsgraph.modules import with_tensors
@@ -66,11 +66,17 @@ def test_the_validation_ratio_is_one_for_an_aligner_that_does_nothing(tiny_zoo, 
         return [with_tensors(zoo.template, identity.apply(zoo.tensors(j))) for _, j in pairs]
 
     monkeypatch.setattr("align.evaluation.aligned", nothing)
-    assert validation_ratio(DeepAlign(SMALL), [tiny_zoo]) == pytest.approx(1.0, rel=1e-4)
+    assert Validation([tiny_zoo])(DeepAlign(SMALL)) == pytest.approx(1.0, rel=1e-4)
+
+
+def test_networks_without_a_barrier_leave_nothing_to_gain(tiny_zoo):
+    judge = Validation([tiny_zoo])
+    judge.naive = [0.0]
+    assert judge(DeepAlign(SMALL)) == 1
 
 
 def test_a_zoo_without_validation_networks_says_so(tiny_zoo):
     zoo = Zoo(tiny_zoo.folder)
     zoo.records = {n: r for n, r in zoo.records.items() if r.part != "val"}
     with pytest.raises(ValueError, match=r"no zoo has two validation networks; build more \(count=\), or set"):
-        validation_ratio(DeepAlign(SMALL), [zoo])
+        Validation([zoo])

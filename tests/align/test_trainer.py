@@ -215,11 +215,11 @@ def test_the_best_validated_aligner_is_returned_and_patience_ends_training(tiny_
     values = iter([0.5, 0.2, 0.4, 0.3, 0.1])
     kept = []
 
-    def judge(aligner, zoos):
+    def judge(aligner):
         kept.append({k: t.clone() for k, t in aligner.state_dict().items()})
         return next(values)
 
-    monkeypatch.setattr("align.trainer.validation_ratio", judge)
+    monkeypatch.setattr("align.trainer.Validation", lambda zoos: judge)
     seen, aligner = run([tiny_zoo], steps=10, validate=1, patience=2)
     assert len(seen) == 4
     assert all(torch.equal(t, kept[1][k]) for k, t in aligner.state_dict().items())
