@@ -50,7 +50,7 @@ class TrainConfig:
         ema: Decay of the average of the aligner's weights that is validated and kept; 0 for none.
         supervised: Weight of ℓ_supervised.
         lmc: Weight of ℓ_LMC.
-        alignment: Weight of ℓ_alignment; on networks that fit signals of their own (INRs) it does harm and is left out.
+        alignment: Weight of ℓ_alignment; networks that fit signals of their own (INRs) go without it, as in the paper.
         noise: Gaussian noise of the augmented copies, relative to each tensor's scale.
         noise_end: Noise that it grows (or falls) to by the end, in :data:`STAGES` equal stages; ``None``: it stays.
         mask: Share of their weights that is set to zero.
