@@ -25,7 +25,7 @@ def pairs_of(zoo: Zoo, part: str, count: int) -> Pairs:
     members = zoo.members(part)
     if zoo.task.own:
         views = zoo.config.views
-        found = [(i, i - i % views + (i + 1) % views) for i in members[::views]]
+        found = [(i, i - i % views + (i + 1) % views) for i in members[::views] if views > 1]
     else:
         shifts = range(1, len(members))
         found = [(members[i], members[(i + s) % len(members)]) for s in shifts for i in range(len(members))]
@@ -69,7 +69,8 @@ def line_barrier(
 def aligned(aligner: DeepAlign, zoo: Zoo, pairs: Pairs) -> list[nn.Module]:
     """The second networks of ``pairs``, aligned to the first ones in one call."""
     aligner.eval()
-    found = aligner([zoo.graph(i) for i, _ in pairs], [zoo.graph(j) for _, j in pairs])
+    device = aligner.s.device
+    found = aligner([zoo.graph(i).to(device) for i, _ in pairs], [zoo.graph(j).to(device) for _, j in pairs])
     moved = [x.permutation.apply(zoo.tensors(j)) for x, (_, j) in zip(found, pairs, strict=True)]
     return [with_tensors(zoo.template, tensors).eval() for tensors in moved]
 
@@ -77,7 +78,8 @@ def aligned(aligner: DeepAlign, zoo: Zoo, pairs: Pairs) -> list[nn.Module]:
 def validation_ratio(aligner: DeepAlign, zoos: Sequence[Zoo]) -> float:
     """Barrier between validation networks, relative to that of networks that are not aligned; mean over zoos.
 
-    The networks never took part in training the aligner; the samples are those the networks learned from.
+    The networks never took part in training the aligner; the samples are those the networks learned from. Zoos whose
+    networks have no barrier between them say nothing about an aligner.
     """
     ratios = []
     for zoo in zoos:
@@ -87,7 +89,11 @@ def validation_ratio(aligner: DeepAlign, zoos: Sequence[Zoo]) -> float:
                 float(line_barrier(zoo, pairs, moved, "train", VALIDATION_SAMPLES, VALIDATION_POINTS))
                 for moved in ([zoo.module(j) for _, j in pairs], aligned(aligner, zoo, pairs))
             )
-            ratios.append(found / naive)
+            if naive > 0:
+                ratios.append(found / naive)
     if not ratios:
-        raise ValueError("no zoo has two validation networks; build more (count=), or set optim.validate=0")
+        raise ValueError(
+            "no zoo has two validation networks with a barrier between them; build more (count=), train them longer "
+            "(data.epochs=), or set optim.validate=0"
+        )
     return sum(ratios) / len(ratios)
