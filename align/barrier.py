@@ -97,8 +97,8 @@ def barrier(
         raise ValueError(f"a line needs its two ends: got points={points}, expected at least 2")
     single = isinstance(a, nn.Module)
     left, right = _networks(a), _networks(b)
-    if len(left) != len(right):
-        raise ValueError(f"{len(left)} networks a but {len(right)} networks b; they are taken pair by pair")
+    if len(left) != len(right) or not left:
+        raise ValueError(f"{len(left)} networks a but {len(right)} networks b; expected pairs, at least one")
     template = left[0]
     lam = torch.linspace(0, 1, points)
     jobs = [(i, k) for i in range(len(left)) for k in range(points)]
@@ -161,7 +161,7 @@ def evaluate(
             else:
                 out = vmap(lambda n, x=x: call(template, n, x), randomness="different")(stacked)
             total += len(x) * torch.stack([loss(o, y) for o in out]).cpu()
-            if out.dim() == 3 and not y.is_floating_point():
+            if out.dim() == 3 and y.dim() == 1 and not y.is_floating_point():
                 classes = True
                 hits += (out.argmax(-1) == y).sum(1).cpu()
             count += len(x)

@@ -17,8 +17,7 @@ import torch
 from huggingface_hub import PyTorchModelHubMixin
 from torch import Tensor, nn
 
-from wsgraph import Encoder, EncoderConfig, Spec, WeightGraph
-from wsgraph.network import Network
+from wsgraph import Encoder, EncoderConfig, WeightGraph
 from wsgraph.nn.encoder import together
 
 from .alignment import Alignment, aligned_graphs, project
@@ -90,8 +89,10 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_u
         In eval mode the hard permutation is found at once and nothing is differentiated; in training mode use
         ``alignment.scores`` and ``alignment.soft()``.
         """
-        single = _is_single(a)
-        pairs = [aligned_graphs(x, y) for x, y in zip(_as_list(a), _as_list(b), strict=True)]
+        left, right = _as_list(a), _as_list(b)
+        if len(left) != len(right):
+            raise ValueError(f"{len(left)} networks a but {len(right)} networks b; expected pairs")
+        pairs = [aligned_graphs(x, y) for x, y in zip(left, right, strict=True)]
         start = time.perf_counter()
         with torch.set_grad_enabled(self.training and torch.is_grad_enabled()):
             scores = self.scores(pairs)
@@ -100,7 +101,7 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_u
             project(out)
         for alignment in out:
             alignment.elapsed = (time.perf_counter() - start) / len(out)
-        return out[0] if single else out
+        return out[0] if _is_single(a) else out
 
     def scores(self, pairs: Sequence[tuple[WeightGraph, WeightGraph]]) -> list[dict[str, Tensor]]:
         """φ(a, b) = s²⟨a/‖a‖, b/‖b‖⟩ for every free group of every pair: group name → ``[n_a, n_b]``."""
@@ -115,16 +116,15 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_u
 
     def _stacked_scores(self, pairs: Sequence[tuple[WeightGraph, WeightGraph]]) -> dict[str, Tensor]:
         """Scores of pairs of one architecture: group name → ``[K, n_a, n_b]``."""
-        spec = pairs[0][0].spec
         if len(pairs) == 1:
             a, b = (self.encoder.embed_stack([g.network]) for g in pairs[0])
-            return {g.name: self.s.square() * _cosine(a[g.name], b[g.name])[None] for g in spec.free}
-        return self.stacked_scores(spec, [a.network for a, _ in pairs], [b.network for _, b in pairs])
+            return {g.name: self.s.square() * _cosine(a[g.name], b[g.name])[None] for g in pairs[0][0].spec.free}
+        return self.stacked_scores([a for a, _ in pairs], [b for _, b in pairs])
 
-    def stacked_scores(self, spec: Spec, a: Sequence[Network], b: Sequence[Network]) -> dict[str, Tensor]:
+    def stacked_scores(self, a: Sequence[WeightGraph], b: Sequence[WeightGraph]) -> dict[str, Tensor]:
         """Scores of two or more pairs of one architecture, encoded in one go: group name → ``[K, n, n]``."""
-        both = self.encoder.embed_stack([*a, *b])
-        return {g.name: self.s.square() * _cosine(*both[g.name].chunk(2)) for g in spec.free}
+        both = self.encoder.embed_stack([g.network for g in (*a, *b)])
+        return {g.name: self.s.square() * _cosine(*both[g.name].chunk(2)) for g in a[0].spec.free}
 
 
 def _together(pairs: Sequence[tuple[WeightGraph, WeightGraph]]) -> list[list[int]]:
@@ -149,9 +149,13 @@ def _is_single(graphs: Any) -> bool:
 
 
 def _as_list(graphs: Any) -> list[WeightGraph]:
-    if _is_single(graphs):
-        return [graphs]
-    return graphs.to_data_list() if isinstance(graphs, WeightGraph) else list(graphs)
+    if isinstance(graphs, WeightGraph):
+        return [graphs] if _is_single(graphs) else graphs.to_data_list()
+    found = list(graphs) if isinstance(graphs, Sequence) else [graphs]
+    for graph in found:
+        if not isinstance(graph, WeightGraph):
+            raise TypeError(f"expected a WeightGraph or several, got {type(graph).__name__}; pass to_graph(model)")
+    return found
 
 
 def config_from(data: Mapping[str, Any]) -> DeepAlignConfig:

@@ -96,7 +96,6 @@ def main() -> None:
         if "+" not in method:
             curves[name] = curve
     console.print(table)
-    args.output.parent.mkdir(parents=True, exist_ok=True)
     plot_lines(curves, args.output, "Digits: loss between two networks")
     console.print(f"Loss along the line: {args.output}   ({time.perf_counter() - start:.0f} s in all)")
 

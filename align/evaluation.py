@@ -26,7 +26,7 @@ def pairs_of(zoo: Zoo, part: str, count: int) -> Pairs:
     members = zoo.members(part)
     if zoo.task.own:
         views = zoo.config.views
-        found = [(i, i - i % views + (i + 1) % views) for i in members[::views]]
+        found = [(i, i - i % views + (i + 1) % views) for i in members[::views] if views > 1]
     else:
         shifts = range(1, len(members))
         found = [(members[i], members[(i + s) % len(members)]) for s in shifts for i in range(len(members))]
@@ -70,7 +70,8 @@ def line_barrier(
 def aligned(aligner: DeepAlign, zoo: Zoo, pairs: Pairs) -> list[nn.Module]:
     """The second networks of ``pairs``, aligned to the first ones in one call."""
     aligner.eval()
-    found = aligner([zoo.graph(i) for i, _ in pairs], [zoo.graph(j) for _, j in pairs])
+    device = aligner.s.device
+    found = aligner([zoo.graph(i).to(device) for i, _ in pairs], [zoo.graph(j).to(device) for _, j in pairs])
     moved = [x.permutation.apply(zoo.tensors(j)) for x, (_, j) in zip(found, pairs, strict=True)]
     return [with_tensors(zoo.template, tensors).eval() for tensors in moved]
 

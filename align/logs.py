@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 
 class Logs:
@@ -17,16 +18,15 @@ class Logs:
     """
 
     def __init__(self, folder: Path, wandb: bool = False, enabled: bool = True) -> None:
-        self.folder, self.wandb, self.enabled = folder, wandb, enabled
+        self.folder, self.enabled = folder, enabled
+        self.wandb = _wandb() if wandb and enabled else None
 
     def __enter__(self) -> Logs:
         if self.enabled:
             from torch.utils.tensorboard import SummaryWriter
 
-            if self.wandb:
-                import wandb  # type: ignore[import-not-found]
-
-                wandb.init(project="wsgraph", name=self.folder.name, sync_tensorboard=True)
+            if self.wandb is not None:
+                self.wandb.init(project="wsgraph", name=self.folder.name, sync_tensorboard=True)
             self.writer = SummaryWriter(str(self.folder / "tensorboard"))
         return self
 
@@ -39,3 +39,13 @@ class Logs:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         if self.enabled:
             self.writer.close()
+        if self.wandb is not None:
+            self.wandb.finish(exit_code=int(error is not None))
+
+
+def _wandb() -> Any:
+    try:
+        import wandb  # type: ignore[import-not-found]
+    except ImportError as error:
+        raise ImportError("wandb=true needs Weights & Biases: pip install wandb") from error
+    return wandb

@@ -66,7 +66,7 @@ def lmc(
     BatchNorm takes its statistics from the inputs, as if it were reset at every point of the line.
 
     Args:
-        template: A module of the architecture.
+        template: A module of the architecture; its own tensors do not matter, nor where they are.
         a: Tensors of the reference networks.
         moved: Tensors of the permuted ones.
         weight: λ of each pair, ``[K]``.

@@ -18,9 +18,9 @@ from torch import Tensor, nn
 
 from wsgraph import Permutation, WeightGraph
 
-from .alignment import STATISTICS
+from .alignment import counted
 from .match import Network, as_graph, match
-from .methods.weight_matching import Ascent
+from .methods.weight_matching import Ascent, units
 from .progress import progress
 
 STRATEGIES = ("reference", "merge_many", "universe")
@@ -125,7 +125,7 @@ class _Frame:
     def round_by_group(self) -> bool:
         """Group after group, each network matches the others in that group alone; whether anything moved."""
         moved = False
-        for unit in range(len(self._ascent(0).units)):
+        for unit in range(len(units(self.graphs[0].spec))):
             for i in torch.randperm(len(self.graphs), generator=self.generator).tolist():
                 run = self._ascent(i)
                 if run.visit(run.units[unit], 1e-7 * abs(run.objective)):
@@ -136,10 +136,9 @@ class _Frame:
         """Σ over pairs of ⟨Uᵢ vᵢ, Uⱼ vⱼ⟩ = (‖Σᵢ Uᵢ vᵢ‖² − Σᵢ ‖vᵢ‖²) / 2."""
         graphs = [self._now(i) for i in range(len(self.graphs))]
         total = 0.0
-        for k, t in graphs[0].tensors.items():
-            if t.is_floating_point() and graphs[0].spec.params[k].role not in STATISTICS:
-                stacked = torch.stack([g.tensors[k].detach().double() for g in graphs])
-                total += float((stacked.sum(0).square().sum() - stacked.square().sum()) / 2)
+        for k in counted(graphs[0]):
+            stacked = torch.stack([g.tensors[k].detach().double() for g in graphs])
+            total += float((stacked.sum(0).square().sum() - stacked.square().sum()) / 2)
         return total
 
 

@@ -83,7 +83,8 @@ def _ste(c: _Call, **options: Any) -> Alignment:
 
 
 def _deep_align(c: _Call) -> Alignment:
-    return (c.aligner or DeepAlign())(*c.graphs())
+    a, b = c.graphs()
+    return (c.aligner or DeepAlign().to(a.network.like.device))(a, b)
 
 
 METHODS: dict[str, Callable[..., Alignment]] = {

@@ -33,7 +33,9 @@ class Refine(nn.Module):
         self.raw = nn.Parameter(torch.zeros(steps, 2))
 
     def forward(self, a: WeightGraph, b: WeightGraph, scores: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Refined scores, group name → ``[n_a, n_b]``."""
+        """Refined scores, group name → ``[n, n]``."""
+        if any(s.shape[-2] != s.shape[-1] for s in scores.values()):
+            raise ValueError("the networks have different widths, which refinement cannot match; use refine=0")
         for alpha, beta in softplus(self.raw):
             soft = soft_maps(a.spec, scores, self.temperature, self.iterations)
             new = dict(scores)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 import torch
@@ -23,21 +24,29 @@ Tensors = dict[str, Tensor]
 
 
 def step_losses(
-    aligner: DeepAlign, plain: Sequence[Pair], labelled: Sequence[Pair], config: TrainConfig, step: int
+    aligner: DeepAlign,
+    plain: Sequence[Pair],
+    labelled: Sequence[Pair],
+    config: TrainConfig,
+    step: int,
+    autocast: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> dict[str, Tensor]:
-    """All losses on unlabelled (``plain``) and labelled pairs of one zoo."""
+    """All losses on unlabelled (``plain``) and labelled pairs of one zoo; the encoder runs under ``autocast()``."""
     zoo, count, device = plain[0].zoo, len(plain), aligner.s.device
     pairs = [*plain, *labelled]
     a, b = [p.a.to(device) for p in pairs], [p.b.to(device) for p in pairs]
-    scores = aligner.stacked_scores(zoo.spec, [g.network for g in a], [g.network for g in b])
+    with autocast():
+        rough = aligner.stacked_scores(a, b)
+    scores = {name: s.to(aligner.s.dtype) for name, s in rough.items()}  # what follows needs all digits
     left, right = (stack([g.tensors for g in side[:count]]) for side in (a, b))
     maps = permutations(zoo.spec, {g: s[:count] for g, s in scores.items()}, config)
     moved = permute_softly(zoo.spec, maps, right)
     x, y = (t.to(device) for t in task_batch(plain, config, step))
     weight = torch.tensor([p.weight for p in plain], device=device)
+    labels = {name: label.to(device) for name, label in labels_of(labelled, zoo.spec).items()}
     return {
-        "supervised": losses.supervised({g: s[count:] for g, s in scores.items()}, labels_of(labelled, zoo.spec)),
-        "lmc": losses.lmc(zoo.template.to(device), left, moved, weight, x, y, zoo.task.loss),
+        "supervised": losses.supervised({g: s[count:] for g, s in scores.items()}, labels),
+        "lmc": losses.lmc(zoo.template, left, moved, weight, x, y, zoo.task.loss),
         "alignment": losses.alignment(left, moved, zoo.spec),
     }
 

@@ -6,6 +6,7 @@ metrics against the classic methods on held-out networks, pictures, and a report
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from .logs import Logs
 from .report import write_run
 from .trainer import TrainConfig, make_fabric, train_aligner
 from .zoo import Zoo
-from .zoo.composed import build_zoos
+from .zoo.composed import FAILURES, build_zoos
 
 
 def zoos_of(config: DictConfig) -> list[Zoo]:
@@ -34,7 +35,8 @@ def zoos_of(config: DictConfig) -> list[Zoo]:
     for family in config.families:
         choices = [f"+arch={family.arch}", *([f"data={family.data}"] if "data" in family else [])]
         changes = [f"{key}={value}" for key, value in family.get("changes", {}).items()]
-        part = compose("config", overrides=[*choices, f"preset={config.preset.name}", *changes])
+        where = [f"zoo.{key}={json.dumps(config.zoo[key])}" for key in ("engine", "workers", "address")]
+        part = compose("config", overrides=[*choices, f"preset={config.preset.name}", *where, *changes])
         zoos += build_zoos(part, part.zoo)
     return zoos
 
@@ -44,6 +46,8 @@ def first_aligner(config: DictConfig) -> DeepAlign:
     if config.start == "pretrained":
         return DeepAlign()
     if config.start != "new":
+        if not (Path(config.start) / "config.json").is_file():
+            raise ValueError(f"no aligner in start={config.start}; expected new, pretrained or a finished run's folder")
         return DeepAlign.from_pretrained(config.start)
     torch.manual_seed(config.seed)
     encoder: dict[str, Any] = OmegaConf.to_container(config.encoder)  # type: ignore[assignment]
@@ -51,17 +55,20 @@ def first_aligner(config: DictConfig) -> DeepAlign:
 
 
 def run(config: DictConfig) -> None:
-    """Zoos, aligner, comparison, report."""
-    console, folder = Console(), Path(config.output)
+    """Zoos, aligner, comparison, report. What can be wrong with the settings comes to light before the work begins."""
+    console, folder = Console(markup=False), Path(config.output)  # brackets in a path are no markup
+    if config.resume not in ("auto", "never"):
+        raise ValueError(f"resume={config.resume} is neither auto nor never")
     fabric = make_fabric(**config.fabric)
     fabric.launch()
+    aligner = first_aligner(config)
+    settings = TrainConfig(**config.loss, **config.optim, seed=config.seed)
+    logs = Logs(folder, wandb=config.wandb, enabled=fabric.is_global_zero)
     with fabric.rank_zero_first():
         zoos = zoos_of(config)
     if fabric.is_global_zero:
         console.print(f"{config.preset.name} scale; {', '.join(map(repr, zoos))}", soft_wrap=True)
-    aligner = first_aligner(config)
-    settings = TrainConfig(**config.loss, **config.optim, seed=config.seed)
-    with Logs(folder, wandb=config.wandb, enabled=fabric.is_global_zero) as logs:
+    with logs:
         train_aligner(aligner, zoos, settings, folder, config.resume == "auto", logs.report, fabric)
     if not fabric.is_global_zero:
         return
@@ -82,7 +89,7 @@ def main(config: DictConfig) -> None:
         torch.set_num_threads(config.threads)
     try:
         run(config)
-    except (ValueError, FileNotFoundError, FloatingPointError, KeyboardInterrupt) as error:
+    except (*FAILURES, FloatingPointError, KeyboardInterrupt) as error:
         sys.exit(str(error) or "interrupted")
 
 

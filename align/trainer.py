@@ -176,7 +176,8 @@ class _Run:
 
     def step(self, k: int, plain: Sequence[Pair], labelled: Sequence[Pair]) -> dict[str, float]:
         """One step of the optimiser; returns the losses, mean over all processes."""
-        parts = step_losses(self.model, plain, labelled, self.config, k)
+        # Fabric's own autocast reaches a marked method under ddp only.
+        parts = step_losses(self.model, plain, labelled, self.config, k, self.fabric.autocast)
         weights = _weights(self.config, plain[0].zoo)
         total = torch.stack([w * parts[name] for name, w in weights.items()]).sum()
         for group in self.optimiser.param_groups:
@@ -239,7 +240,9 @@ class _Run:
         return int(saved["step"])
 
     def _require_finite(self, total: float, norm: Tensor | None, k: int) -> None:
-        if math.isfinite(total) and (norm is None or math.isfinite(float(norm))):
+        # A gradient scaler (16-mixed) finds its scale by overflowing now and then, and leaves such steps out itself.
+        scaled = getattr(self.fabric.strategy.precision, "scaler", None) is not None
+        if math.isfinite(total) and (norm is None or scaled or math.isfinite(float(norm))):
             return
         saved = load_checkpoint(self.folder) if self.folder is not None else None
         kept = f"; the last good checkpoint, of step {saved['step']}, is in {self.folder}" if saved is not None else ""

@@ -69,6 +69,5 @@ for name, (method, options) in methods.items():
         row.append(f"{float(curves[name]):.3f}")
     table.add_row(name, *row)
 Console().print(table)
-args.output.parent.mkdir(parents=True, exist_ok=True)
 plot_lines(curves, args.output, f"Loss between held-out MLPs of {DEPTHS[-1]} layers")
 print(f"picture: {args.output}   ({time.perf_counter() - start:.0f} s)")

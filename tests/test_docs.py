@@ -16,33 +16,39 @@ from align.zoo.composed import zoo_configs
 from wsgraph import ops
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = {
+    path.name: path for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
+}
+TEXTS = {name: path.read_text(encoding="utf-8") for name, path in PAGES.items()}
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"^python -m align\.(train|zoo) ([^#\n]*)", re.MULTILINE)
+BLOCKS = {name: list(BLOCK.finditer(text)) for name, text in TEXTS.items() if BLOCK.search(text)}
+COMMANDS = sorted({(name, *found) for name, text in TEXTS.items() for found in COMMAND.findall(text)})
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_and_commands_are_found() -> None:
+    assert {"README.md", "CONTRIBUTING.md", "conventions.md", "spec.md", "zoos.md"} <= set(BLOCKS)
+    assert {"README.md", "training.md", "zoos.md", "results.md"} <= {name for name, _, _ in COMMANDS}
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_python_blocks_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # files that a block writes vanish
     monkeypatch.setitem(ops.HANDLERS, "cumsum", ops.unknown)  # and so does the operator that one of them registers
-    text = page.read_text(encoding="utf-8")
     namespace = {"__name__": "__main__"}
-    for block in BLOCK.finditer(text):
-        above = text.count("\n", 0, block.start(1))  # so that a traceback shows the page's own line
-        exec(compile("\n" * above + block[1], page, "exec"), namespace)
+    for block in BLOCKS[name]:
+        above = TEXTS[name].count("\n", 0, block.start(1))  # so that a traceback shows the page's own line
+        exec(compile("\n" * above + block[1], PAGES[name], "exec"), namespace)
 
 
-COMMAND = re.compile(r"^python -m align\.(train|zoo) ([^#\n]*)", re.MULTILINE)
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_commands_compose(page: Path) -> None:
+@pytest.mark.parametrize(("page", "command", "words"), COMMANDS)
+def test_commands_compose(page: str, command: str, words: str) -> None:
     """Every training and zoo command has only settings that exist."""
-    for name, words in COMMAND.findall(page.read_text(encoding="utf-8")):
-        overrides = [word for word in shlex.split(words.replace("...", "")) if not word.startswith(("-", "folder="))]
-        with initialize_config_dir(str(config_folder()), version_base="1.3"):
-            config = compose("config" if name == "train" else "zoo", overrides=overrides)
-        if "arch" in config:
-            assert zoo_configs(config, config.zoo if name == "train" else config)
+    overrides = [word for word in shlex.split(words.replace("...", "")) if not word.startswith(("-", "folder="))]
+    with initialize_config_dir(str(config_folder()), version_base="1.3"):
+        config = compose("config" if command == "train" else "zoo", overrides=overrides)
+    if "arch" in config:
+        assert zoo_configs(config, config.zoo if command == "train" else config)
 
 
 NARROW = {"mlp": "arch.args.hidden=[8,8]", "vgg11": "arch.args.width=0.0625"}
@@ -55,7 +61,7 @@ FEW = {
 }
 
 
-@pytest.mark.parametrize(("name", "words"), COMMAND.findall((ROOT / "README.md").read_text(encoding="utf-8")))
+@pytest.mark.parametrize(("name", "words"), COMMAND.findall(TEXTS["README.md"]))
 def test_commands_of_the_readme_run(name: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From no data and no networks to their table; sizes, and the data to fetch, are shrunk."""
     monkeypatch.chdir(tmp_path)

@@ -3,52 +3,71 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 
 import torch
 
 from . import coverage, repair, speed, variants, zoo
 
+WORDS = "only those whose name contains one of these words"
+
 
 def main() -> None:
+    args = _parser().parse_args()
+    torch.set_num_threads(args.threads)
+    args.run(args)
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m align.benchmark", description="Measure what this package does.")
     commands = parser.add_subparsers(dest="command", required=True)
-    fast = commands.add_parser("speed", help="seconds, memory and distance from the floor of the learned aligner")
-    fast.add_argument("networks", nargs="*", help="only those whose name contains one of these words")
-    chosen = []
-    for kind, table in (("encoder", variants.ENCODER), ("training", variants.TRAINING)):
-        command = commands.add_parser(kind, help=f"short trainings on digits that choose the {kind}'s settings")
-        command.add_argument("variants", nargs="*", help=f"only these, of {list(table)}")
-        command.add_argument("--steps", type=int, default=300, help="training steps of each variant")
-        command.add_argument("--seeds", type=int, default=2, help="trainings of each variant")
-        chosen.append(command)
-    mended = commands.add_parser("repair", help="averages of ResNet-20s on CIFAR-10, repaired or not (trains for long)")
+
+    def add(name: str, run: Callable[[argparse.Namespace], None], text: str) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=text)
+        command.set_defaults(run=run)
+        command.add_argument("--threads", type=int, default=1, help="threads of torch (more than free cores is slower)")
+        return command
+
+    fast = add("speed", _speed, "seconds, memory and distance from the floor of the learned aligner")
+    fast.add_argument("networks", nargs="*", help=WORDS)
+    for kind, table in variants.VARIANTS.items():
+        chosen = add(kind, _variants, f"short trainings on digits that choose the {kind}'s settings")
+        chosen.set_defaults(kind=kind)
+        chosen.add_argument("variants", nargs="*", help=f"only these, of {list(table)}")
+        chosen.add_argument("--steps", type=int, default=300, help="training steps of each variant")
+        chosen.add_argument("--seeds", type=int, default=2, help="trainings of each variant")
+    mended = add("repair", _repair, "averages of ResNet-20s on CIFAR-10, repaired or not (trains for long)")
     mended.add_argument("--epochs", type=int, default=2, help="training epochs of each network")
     mended.add_argument("--width", type=float, default=1.0, help="width of the networks, 1 for 16-32-64 channels")
-    many = commands.add_parser("zoo", help="networks trained at once, against one after another")
-    many.add_argument("networks", nargs="*", help="only those whose name contains one of these words")
+    many = add("zoo", _zoo, "networks trained at once, against one after another")
+    many.add_argument("networks", nargs="*", help=WORDS)
     many.add_argument("--repeats", type=int, default=5, help="measurements of each, of which the median counts")
-    found = commands.add_parser("coverage", help="the symmetry found in many architectures, and planted permutations")
-    found.add_argument("networks", nargs="*", help="only those whose name contains one of these words")
+    found = add("coverage", _coverage, "the symmetry found in many architectures, and planted permutations")
+    found.add_argument("networks", nargs="*", help=WORDS)
     found.add_argument("--large", action="store_true", help="instead, seconds and memory of a network of GPT-2's size")
-    for command in (fast, *chosen, mended, many, found):
-        command.add_argument("--threads", type=int, default=1, help="threads of torch (more than free cores is slower)")
-    args = parser.parse_args()
-    torch.set_num_threads(args.threads)
-    if args.command in ("encoder", "training"):
-        variants.compare(args.command, args.variants, args.steps, args.seeds)
-        return
-    if args.command == "repair":
-        repair.compare(args.epochs, args.width)
-        return
-    if args.command == "zoo":
-        zoo.compare(args.networks, args.repeats)
-        return
-    if args.command == "coverage":
-        coverage.large() if args.large else coverage.coverage(args.networks)
-        return
+    return parser
+
+
+def _speed(args: argparse.Namespace) -> None:
     speed.speed(args.networks)
     if not args.networks:
         speed.batches()
+
+
+def _variants(args: argparse.Namespace) -> None:
+    variants.compare(args.kind, args.variants, args.steps, args.seeds)
+
+
+def _repair(args: argparse.Namespace) -> None:
+    repair.compare(args.epochs, args.width)
+
+
+def _zoo(args: argparse.Namespace) -> None:
+    zoo.compare(args.networks, args.repeats)
+
+
+def _coverage(args: argparse.Namespace) -> None:
+    coverage.large() if args.large else coverage.coverage(args.networks)
 
 
 if __name__ == "__main__":

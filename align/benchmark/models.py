@@ -10,15 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..zoo.architectures import Shortcut, vgg
+from ..zoo.architectures import Shortcut, conv_norm, vgg
 
 VOCABULARY = 50
-
-
-def conv_norm(inputs: int, outputs: int, kernel: int, stride: int = 1, groups: int = 1) -> nn.Sequential:
-    """Convolution without bias, BatchNorm."""
-    conv = nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=False)
-    return nn.Sequential(conv, nn.BatchNorm2d(outputs))
 
 
 def head(channels: int, classes: int = 10) -> list[nn.Module]:

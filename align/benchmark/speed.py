@@ -37,7 +37,7 @@ NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
 
 
 def measure(make: Callable[[], nn.Module], shape: tuple[int, ...], aligner: DeepAlign) -> dict[str, float]:
-    """One row: seconds of every stage (best of three), the floor, and peak bytes above the two networks."""
+    """One row: seconds of every stage (best of five), the floor, and peak bytes above the two networks."""
     model, example = make().eval(), torch.randn(2, *shape)
     start = time.perf_counter()
     spec = to_graph(model, example).spec

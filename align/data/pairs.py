@@ -101,6 +101,8 @@ class UnlabelledPairs(_Pairs):
 
     def __init__(self, zoo: Zoo, part: str = "train", count: int | None = None, seed: int = 0) -> None:
         super().__init__(zoo, part, count, seed)
+        if zoo.task.own and zoo.config.views < 2:
+            raise ValueError(f"{zoo} has one view of every item, a pair needs two; build a zoo with views=2")
         self.partners = {n: self._partners(n) for n in self.members} if zoo.task.own else None
 
     def _partners(self, number: int) -> list[int]:

@@ -77,10 +77,10 @@ def _scores(spec: Spec, moments: Mapping[tuple[str, int], Moments], similarity: 
             "Start another method from here, as in 'activation_matching+weight_matching'",
             stacklevel=4,
         )
-    stay = {name: torch.eye(spec.groups[name].size, dtype=torch.float64) for name in unseen}
-    quiet = {
-        g.name: torch.zeros(g.size, g.size, dtype=torch.float64) for g in spec.free if g.parent or g.name in around
-    }
+    device = next((s.device for s in scores.values()), None)
+    stay = {g: torch.eye(spec.groups[g].size, device=device, dtype=torch.float64) for g in unseen}
+    sizes = {g.name: g.size for g in spec.free if g.parent or g.name in around}
+    quiet = {g: torch.zeros(n, n, device=device, dtype=torch.float64) for g, n in sizes.items()}
     return {g.name: (stay | quiet | scores)[g.name] for g in spec.free}
 
 

@@ -86,6 +86,7 @@ class Ascent:
         self.units = units(self.spec)
         names = {x.param for x in self.pieces}
         self.dtype = dtype = torch.promote_types(a.network.like.dtype, torch.float32)
+        self.device = a.network.like.device
         start = init or Permutation.identity(self.spec)
         self.maps = {k: v.cpu() for k, v in start.maps.items()}
         self.a = {k: t.detach().to(dtype) for k, t in a.tensors.items() if k in names}
@@ -145,7 +146,8 @@ class Ascent:
     def _still(self, unit: Sequence[str]) -> dict[str, Tensor]:
         """Scores that keep what surrounds the unit where it is."""
         around = {self.spec.groups[g].parent for g in unit} - {None, *unit}
-        return {g: LARGE * torch.eye(self.spec.groups[g].size, dtype=torch.float64) for g in around if g is not None}
+        sizes = {g: self.spec.groups[g].size for g in around if g is not None}
+        return {g: LARGE * torch.eye(n, device=self.device, dtype=torch.float64) for g, n in sizes.items()}
 
     def _scores(self, unit: Sequence[str]) -> dict[str, Tensor]:
         """∂⟨a, P b⟩/∂P of the unit's groups, from weights whose other groups are pinned or matched.
@@ -153,8 +155,8 @@ class Ascent:
         Where two groups of the unit share their runs, how one of them is matched inside a run is open until it is
         known which run goes to which; such weights count when the groups are visited one by one.
         """
-        device = next(iter(self.a.values())).device
-        scores = {g: torch.zeros((self.spec.groups[g].size,) * 2, device=device, dtype=torch.float64) for g in unit}
+        sizes = {g: self.spec.groups[g].size for g in unit}
+        scores = {g: torch.zeros(n, n, device=self.device, dtype=torch.float64) for g, n in sizes.items()}
         for piece in self.pieces:
             for place in piece.places:
                 if place.group in unit and all(self._known(p, place, unit) for p in piece.places if p is not place):

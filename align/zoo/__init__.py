@@ -2,7 +2,8 @@
 
 from .build import build, zoo_folder
 from .config import ZooConfig
+from .engines import BuildError
 from .together import Recipe
 from .zoo import DamagedShardError, Zoo
 
-__all__ = ["DamagedShardError", "Recipe", "Zoo", "ZooConfig", "build", "zoo_folder"]
+__all__ = ["BuildError", "DamagedShardError", "Recipe", "Zoo", "ZooConfig", "build", "zoo_folder"]

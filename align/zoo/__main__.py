@@ -16,7 +16,7 @@ from rich.table import Table
 
 from ..configuration import config_folder, require_arch
 from .build import build
-from .composed import build_zoos
+from .composed import FAILURES, build_zoos
 from .zoo import Zoo
 
 
@@ -46,9 +46,11 @@ def main(config: DictConfig) -> None:
         else:
             require_arch(config)
             zoos = build_zoos(config, config)
-    except (ValueError, FileNotFoundError, RuntimeError, ImportError) as error:
+    except FAILURES as error:
         sys.exit(str(error))
-    console = Console()
+    except KeyboardInterrupt:
+        sys.exit("interrupted; the same command goes on")
+    console = Console(markup=False)  # brackets in a path are no markup
     console.print(summary(zoos))
     for zoo in zoos:
         console.print(str(zoo.folder), soft_wrap=True)

@@ -40,6 +40,8 @@ VGG_PLANS: dict[int, list[int | str]] = {
 
 def vgg(depth: int = 11, width: float = 1.0, batchnorm: bool = False, classes: int = 10) -> nn.Module:
     """VGG for 32 × 32 images with the paper's 512-512-10 head (9,750,922 parameters for VGG11 at full width)."""
+    if depth not in VGG_PLANS:
+        raise ValueError(f"no VGG of depth {depth}; choose one of {', '.join(map(str, VGG_PLANS))}")
     layers, channels = _convolutions(VGG_PLANS[depth], 3, width, batchnorm)
     hidden = max(1, round(512 * width))
     head = [nn.Linear(channels, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, classes)]
@@ -67,26 +69,27 @@ class Shortcut(nn.Module):
         super().__init__()
         self.body = body
         same = inputs == outputs and stride == 1
-        self.shortcut = nn.Identity() if same else _conv_norm(inputs, outputs, 1, stride)
+        self.shortcut = nn.Identity() if same else conv_norm(inputs, outputs, 1, stride)
 
     def forward(self, x: Tensor) -> Tensor:
         return torch.relu(self.body(x) + self.shortcut(x))
 
 
-def _conv_norm(inputs: int, outputs: int, kernel: int, stride: int = 1) -> nn.Sequential:
-    conv = nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, bias=False)
+def conv_norm(inputs: int, outputs: int, kernel: int, stride: int = 1, groups: int = 1) -> nn.Sequential:
+    """Convolution without bias, BatchNorm."""
+    conv = nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=False)
     return nn.Sequential(conv, nn.BatchNorm2d(outputs))
 
 
 def resnet20(width: float = 1.0, classes: int = 10) -> nn.Module:
     """The CIFAR ResNet: three stages of three basic blocks, 16-32-64 channels, BatchNorm."""
     channels = max(1, round(16 * width))
-    layers: list[nn.Module] = [_conv_norm(3, channels, 3), nn.ReLU()]
+    layers: list[nn.Module] = [conv_norm(3, channels, 3), nn.ReLU()]
     for stage in range(3):
         out = max(1, round(16 * width)) * 2**stage
         for k in range(3):
             stride = 2 if stage > 0 and k == 0 else 1
-            body = nn.Sequential(_conv_norm(channels, out, 3, stride), nn.ReLU(), _conv_norm(out, out, 3))
+            body = nn.Sequential(conv_norm(channels, out, 3, stride), nn.ReLU(), conv_norm(out, out, 3))
             layers.append(Shortcut(body, channels, out, stride))
             channels = out
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, classes))
@@ -94,15 +97,15 @@ def resnet20(width: float = 1.0, classes: int = 10) -> nn.Module:
 
 def resnet50(classes: int = 1000) -> nn.Module:
     """The ImageNet ResNet-50: bottleneck blocks, 3-4-6-3."""
-    layers: list[nn.Module] = [_conv_norm(3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+    layers: list[nn.Module] = [conv_norm(3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
     channels = 64
     for stage, count in enumerate((3, 4, 6, 3)):
         inner = 64 * 2**stage
         for k in range(count):
             stride = 2 if stage > 0 and k == 0 else 1
             body = nn.Sequential(
-                _conv_norm(channels, inner, 1), nn.ReLU(), _conv_norm(inner, inner, 3, stride), nn.ReLU(),
-                _conv_norm(inner, 4 * inner, 1),
+                conv_norm(channels, inner, 1), nn.ReLU(), conv_norm(inner, inner, 3, stride), nn.ReLU(),
+                conv_norm(inner, 4 * inner, 1),
             )  # fmt: skip
             layers.append(Shortcut(body, channels, 4 * inner, stride))
             channels = 4 * inner

@@ -10,7 +10,7 @@ from pathlib import Path
 from ..data import cache_folder
 from ..progress import progress
 from .config import ZooConfig
-from .engines import Result, in_process, in_processes, on_ray, task_of
+from .engines import BuildError, Result, in_process, in_processes, on_ray, task_of
 from .shard import Record, file_name, write_shard
 from .zoo import INDEX, Zoo, read_index, write_index
 
@@ -117,5 +117,5 @@ def _alone(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise RuntimeError(f"another process is building {folder}; wait for it, or stop it") from None
+            raise BuildError(f"another process is building {folder}; wait for it, or stop it") from None
         yield

@@ -6,9 +6,14 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from ..data import FetchError
 from .build import build
 from .config import ZooConfig
+from .engines import BuildError
 from .zoo import Zoo
+
+FAILURES = (ValueError, OSError, ImportError, FetchError, BuildError)
+"""What building zoos may end with; the message says all that a user of a command needs."""
 
 
 def zoo_configs(config: DictConfig, zoo: DictConfig) -> list[ZooConfig]:

@@ -55,6 +55,8 @@ class ZooConfig:
     def __post_init__(self) -> None:
         if self.make not in ARCHITECTURES:
             raise ValueError(f"no architecture {self.make!r}; choose one of {', '.join(ARCHITECTURES)}")
+        if len(self.split) != 3 or min(self.split) < 0:
+            raise ValueError(f"split is {self.split}, expected three numbers: to train, validate and test aligners")
         if min(self.together, self.views, sum(self.split)) < 1:
             raise ValueError(
                 f"got together={self.together}, views={self.views}, split={self.split}: expected at least 1"

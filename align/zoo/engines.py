@@ -23,6 +23,10 @@ POLL = 0.2
 """Seconds between two looks at the workers' progress."""
 
 
+class BuildError(RuntimeError):
+    """A zoo could not be built; what is finished is kept."""
+
+
 def in_process(config: ZooConfig, shards: Sequence[int], step: Callable[[int], None]) -> Generator[Result, None, None]:
     """One shard after the other, here."""
     task = task_of(config)
@@ -48,7 +52,7 @@ def in_processes(
                 yield from (future.result() for future in done)
         except BrokenProcessPool:
             message = "a worker process died (out of memory?); what is finished is kept, the same command goes on"
-            raise RuntimeError(message) from None
+            raise BuildError(message) from None
         except BaseException:
             processes = list(pool._processes.values())  # shutdown forgets them
             pool.shutdown(wait=False, cancel_futures=True)

@@ -6,9 +6,9 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import align
 from align.activations import captured
-from align.methods.activation_matching import SIMILARITIES, Moments
+from align.methods.activation_matching import SIMILARITIES, Moments, _scores
 from align.repair import reset_batchnorm
-from wsgraph import Permutation, trace
+from wsgraph import Group, Param, Permutation, Spec, trace
 
 ARCHITECTURES = {
     "mlp": (lambda: mlp(12, 24, 20, 16, 5), (12,)),
@@ -174,6 +174,17 @@ def test_groups_that_nothing_is_seen_to_read_are_named():
             make(), make(), "activation_matching", data=torch.randn(9, 3), example_input=torch.randn(2, 3)
         )
     assert found.maps["a"].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_scores_of_all_groups_are_on_one_device():
+    groups = [Group("h", 3), Group("d", 6, parent="h"), Group("unseen", 2)]
+    spec = Spec(groups, [Param(g.name, (g.name,), "bias") for g in groups])
+    moments = Moments()
+    moments.add(torch.empty(9, 6, device="meta"), torch.empty(9, 6, device="meta"))
+    with pytest.warns(UserWarning, match="unseen"):
+        scores = _scores(spec, {("d", 0): moments}, "inner")
+    assert list(scores) == ["h", "d", "unseen"]
+    assert all(s.is_meta for s in scores.values())
 
 
 def test_without_free_groups():

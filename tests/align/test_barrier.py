@@ -157,6 +157,16 @@ def test_half_precision_and_sequences():
     assert align.barrier(sequence, sequence, loss, (x, y), points=3).accuracy is None
 
 
+def test_several_classes_at_once_have_no_accuracy():
+    """Integer targets ``[batch, classes]`` are not the number of one class."""
+    a, b = mlp(4, 6, 3), mlp(4, 6, 3)
+    x, y = torch.randn(20, 4), torch.randint(2, (20, 3))
+    loss = lambda o, t: F.binary_cross_entropy_with_logits(o, t.float())  # noqa: E731
+    found = align.barrier(a, b, loss, (x, y), points=3)
+    assert found.accuracy is None
+    assert float(found.loss[-1]) == pytest.approx(float(loss(a(x), y).detach()), rel=1e-4)
+
+
 def test_evaluate_weights_batches_by_their_size():
     model = mlp(4, 3)
     x, y = torch.randn(30, 4), torch.randint(3, (30,))
@@ -173,8 +183,10 @@ def test_errors():
         align.barrier(a, a, data=data[0])
     with pytest.raises(ValueError, match="got points=1, expected at least 2"):
         align.barrier(a, a, data=data, points=1)
-    with pytest.raises(ValueError, match="2 networks a but 1 networks b"):
+    with pytest.raises(ValueError, match="2 networks a but 1 networks b; expected pairs"):
         align.barrier([a, a], [a], data=data)
+    with pytest.raises(ValueError, match="0 networks a but 0 networks b; expected pairs, at least one"):
+        align.barrier([], [], data=data)
     with pytest.raises(ValueError, match=r"'0.weight' is \(5, 4\) in one and \(6, 4\) in another"):
         align.barrier(a, mlp(4, 6, 3), data=data)
     with pytest.raises(ValueError, match=r"'4\.weight' is missing in one"):

@@ -191,6 +191,16 @@ def test_other_architectures_are_refused_by_name():
         DeepAlign()(a, b)
 
 
+def test_what_is_no_pair_of_graphs_is_refused():
+    model = mlp(5, 6, 3)
+    with pytest.raises(TypeError, match=r"expected a WeightGraph or several, got Sequential; pass to_graph\(model\)"):
+        DeepAlign()(model, model)
+    with pytest.raises(TypeError, match="got Sequential; pass to_graph"):
+        DeepAlign()([model], [model])
+    with pytest.raises(ValueError, match="1 networks a but 2 networks b; expected pairs"):
+        DeepAlign()([to_graph(model)], [to_graph(model)] * 2)
+
+
 def test_default_aligner_is_deterministic_and_ready():
     torch.manual_seed(7)
     first, state = DeepAlign(), torch.get_rng_state()

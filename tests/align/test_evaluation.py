@@ -1,7 +1,9 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
-from align import DeepAlign, DeepAlignConfig, barrier
+from align import Alignment, DeepAlign, DeepAlignConfig, barrier
 from align.evaluation import Validation, aligned, line_barrier, pairs_of
 from align.zoo import Recipe, Zoo, ZooConfig, build
 from wsgraph import EncoderConfig, Permutation
@@ -22,6 +24,12 @@ def test_pairs_of_views_show_one_item_once(wave_zoo):
     pairs = pairs_of(wave_zoo, "train", 100)
     assert [i // 2 for i, _ in pairs] == [j // 2 for _, j in pairs] == sorted({i // 2 for i, _ in pairs})
     assert all(i != j for i, j in pairs)
+
+
+def test_items_with_one_view_have_no_pairs(wave_zoo):
+    zoo = Zoo(wave_zoo.folder)
+    zoo.config = replace(zoo.config, views=1)
+    assert pairs_of(zoo, "train", 100) == []
 
 
 def test_barriers_of_classifiers_are_those_of_the_plain_function(tiny_zoo):
@@ -58,6 +66,16 @@ def test_aligned_networks_keep_their_function(tiny_zoo):
     x = tiny_zoo.task.samples("test")[0][:16]
     for module, (_, j) in zip(aligned(DeepAlign(SMALL), tiny_zoo, pairs), pairs, strict=True):
         torch.testing.assert_close(module(x), tiny_zoo.module(j)(x), atol=1e-4, rtol=1e-4)
+
+
+def test_networks_are_brought_to_where_the_aligner_is(tiny_zoo):
+    class Elsewhere(DeepAlign):
+        def forward(self, a, b):
+            assert all(t.is_meta for graph in (*a, *b) for t in graph.tensors.values())
+            return [Alignment(x, y, maps=Permutation.identity(x.spec).maps) for x, y in zip(a, b, strict=True)]
+
+    moved = aligned(Elsewhere(SMALL).to("meta"), tiny_zoo, pairs_of(tiny_zoo, "val", 2))
+    assert not any(p.is_meta for module in moved for p in module.parameters())
 
 
 def test_the_validation_ratio_is_one_for_an_aligner_that_does_nothing(tiny_zoo, monkeypatch):

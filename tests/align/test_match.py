@@ -175,6 +175,12 @@ def test_example_input_is_asked_for_and_used():
     assert list(found.maps) == ["a"]
 
 
+def test_the_pretrained_aligner_goes_to_where_the_networks_are():
+    a, b = (mlp(4, 5, 2).to("meta") for _ in range(2))
+    with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor"):  # scores, for the assignment
+        align.match(a, b, "deep_align")
+
+
 def test_unknown_methods():
     a = mlp(4, 5, 2)
     with pytest.raises(ValueError, match=r"no method 'wm'; choose among \['identity', .*join several by '\+'"):

@@ -55,6 +55,12 @@ def test_equivariance_and_swap(seed):
         torch.testing.assert_close(swapped[k], s.T)
 
 
+def test_different_widths_are_refused():
+    a, b = to_graph(mlp(3, 4, 2)), to_graph(mlp(3, 5, 2))
+    with pytest.raises(ValueError, match=r"different widths, which refinement cannot match; use refine=0"):
+        Refine(1)(a, b, {"0": torch.randn(4, 5)})
+
+
 def test_dead_neurons_and_gradients():
     a, b = (to_graph(mlp(3, 4, 2)) for _ in range(2))
     zero = a.replace({k: torch.zeros_like(t) for k, t in a.tensors.items()})

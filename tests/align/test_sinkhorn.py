@@ -33,23 +33,6 @@ def test_planted_permutations_are_recovered_10_of_10(make, shape, gradient):
     assert recovered == 10
 
 
-@pytest.fixture(scope="module")
-def pair():
-    torch.manual_seed(0)
-    x = torch.randn(256, 6)
-    y = (x[:, 0] > 0).long() + (x[:, 1] > 0).long()
-    models = []
-    for _ in range(2):
-        model = mlp(6, 16, 16, 3)
-        optimiser = torch.optim.Adam(model.parameters(), 1e-2)
-        for _ in range(150):
-            optimiser.zero_grad()
-            F.cross_entropy(model(x), y).backward()
-            optimiser.step()
-        models.append(model.eval())
-    return *models, (x, y)
-
-
 @pytest.mark.parametrize("cost", ["rnd", "mid", "l2"])
 @pytest.mark.parametrize("gradient", ["unrolled", "implicit"])
 def test_every_cost_finds_a_lower_barrier(pair, cost, gradient):

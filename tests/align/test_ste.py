@@ -1,6 +1,5 @@
 import pytest
 import torch
-from networks import mlp
 from torch import nn
 from torch.nn import functional as F
 
@@ -8,23 +7,6 @@ import align
 from align.methods.objective import LineLoss
 from align.methods.ste import straight_through
 from wsgraph import Permutation, trace
-
-
-@pytest.fixture(scope="module")
-def pair():
-    torch.manual_seed(0)
-    x = torch.randn(256, 6)
-    y = (x[:, 0] > 0).long() + (x[:, 1] > 0).long()
-    models = []
-    for _ in range(2):
-        model = mlp(6, 16, 16, 3)
-        optimiser = torch.optim.Adam(model.parameters(), 1e-2)
-        for _ in range(150):
-            optimiser.zero_grad()
-            F.cross_entropy(model(x), y).backward()
-            optimiser.step()
-        models.append(model.eval())
-    return *models, (x, y)
 
 
 def test_lowers_the_loss_at_the_midpoint(pair):

@@ -5,6 +5,7 @@ from align.data.pairs import LabelledPairs, UnlabelledPairs
 from align.projection import sinkhorn
 from align.step import permutations, permute_softly, stack, step_losses, task_batch
 from align.trainer import TrainConfig
+from align.zoo import Zoo
 from wsgraph import EncoderConfig, Permutation
 
 SMALL = DeepAlignConfig(encoder=EncoderConfig(hidden=16, output=24, messages=16, sweeps=2))
@@ -32,6 +33,16 @@ def test_gradients_of_all_losses_are_finite(tiny_zoo, wave_zoo):
         assert set(parts) == {"supervised", "lmc", "alignment"}
         sum(parts.values()).backward()
         assert all(torch.isfinite(p.grad).all() for p in aligner.parameters() if p.grad is not None)
+
+
+def test_a_step_works_wherever_the_aligner_is(tiny_zoo):
+    zoo = Zoo(tiny_zoo.folder)
+    aligner = DeepAlign(SMALL).to("meta").train()
+    parts = step_losses(aligner, *pairs(zoo), TrainConfig(), 0)
+    assert all(value.is_meta for value in parts.values())
+    sum(parts.values()).backward()
+    assert aligner.s.grad.is_meta
+    assert not any(p.is_meta for p in zoo.template.parameters())  # which others use, too
 
 
 def test_losses_do_not_depend_on_how_pairs_are_batched(tiny_zoo):

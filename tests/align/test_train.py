@@ -10,7 +10,9 @@ from hydra import compose, initialize_config_dir
 
 from align import DeepAlign
 from align.configuration import choices, config_folder
-from align.train import zoos_of
+from align.data import FetchError
+from align.train import main, zoos_of
+from align.train import run as run_here
 from align.trainer import TrainConfig
 from align.zoo.composed import zoo_configs
 
@@ -72,6 +74,42 @@ def test_an_experiment_builds_the_zoos_of_all_its_families(tmp_path, monkeypatch
         config.families = [{"arch": "mlp", "data": "digits", "changes": small}, {"arch": "inr_sine", "changes": small}]
         names = [zoo.config.name for zoo in zoos_of(config)]
     assert names == ["mlp", "inr_sine"]
+
+
+def test_the_zoos_of_an_experiment_are_built_where_they_are_told(monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        "align.train.build_zoos", lambda _, zoo: seen.append((zoo.engine, zoo.workers, zoo.address)) or []
+    )
+    words = ["+experiment=mixture", "zoo.engine=ray", "zoo.workers=7", "zoo.address='ray://host:10001'"]
+    with initialize_config_dir(str(config_folder()), version_base="1.3"):
+        zoos_of(compose("config", overrides=words))
+    assert seen == [("ray", 7, "ray://host:10001")] * 4
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("start=nowhere", "no aligner in start=nowhere; expected new, pretrained or a finished run's folder"),
+        ("resume=nevr", "resume=nevr is neither auto nor never"),
+        ("wandb=true", "wandb=true needs Weights & Biases: pip install wandb"),
+    ],
+)
+def test_wrong_settings_are_told_before_anything_is_trained(word, message, monkeypatch):
+    monkeypatch.setattr("align.train.zoos_of", lambda _: pytest.fail("networks are trained"))
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    with pytest.raises((ValueError, ImportError), match=message):
+        run_here(composed("+arch=mlp", word))
+
+
+def test_data_that_cannot_be_fetched_ends_in_a_message(monkeypatch):
+    def missing(_):
+        raise FetchError("no network")
+
+    monkeypatch.setattr("align.train.zoos_of", missing)
+    monkeypatch.setattr(sys, "argv", ["align.train", "+arch=mlp"])
+    with pytest.raises(SystemExit, match="no network"):
+        main()
 
 
 def test_without_an_architecture_the_choices_are_listed(tmp_path):

@@ -10,11 +10,12 @@ import threading
 
 import pytest
 import torch
+from lightning_fabric.plugins import MixedPrecision
 
 from align import DeepAlign, DeepAlignConfig, checkpoint
 from align.checkpoint import load_checkpoint, save_checkpoint
 from align.evaluation import aligned, line_barrier, pairs_of
-from align.trainer import TrainConfig, train_aligner
+from align.trainer import TrainConfig, make_fabric, train_aligner
 from wsgraph import EncoderConfig
 
 SMALL = DeepAlignConfig(encoder=EncoderConfig(hidden=16, output=24, messages=16, sweeps=2))
@@ -189,6 +190,24 @@ def test_a_diverged_loss_stops_with_the_last_good_checkpoint(tiny_zoo, tmp_path)
     with pytest.raises(FloatingPointError, match=message):
         train_aligner(aligner, [tiny_zoo], config, tmp_path, report=spoil)
     assert math.isfinite(load_checkpoint(tmp_path)["aligner"]["s"])
+
+
+def test_mixed_precision_trains(tiny_zoo):
+    config, seen = TrainConfig(steps=2, pairs=2, images=16), {}
+    fabric = make_fabric(devices=1, precision="bf16-mixed")
+    train_aligner(new(), [tiny_zoo], config, report=lambda k, v: seen.setdefault(k, dict(v)), fabric=fabric)
+    plain, _ = run([tiny_zoo], steps=2)
+    assert seen[1] == pytest.approx(plain[1], rel=0.3)
+    assert seen[1] != plain[1]
+
+
+def test_a_gradient_scaler_may_overflow(tiny_zoo):
+    """Half precision finds the scale of its gradients by trial: a step that overflows is left out, and no error."""
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**127)
+    fabric = make_fabric(devices=1, plugins=MixedPrecision("16-mixed", "cpu", scaler))
+    config = TrainConfig(steps=1, pairs=2, images=16)
+    assert same(train_aligner(new(), [tiny_zoo], config, fabric=fabric), new())
+    assert scaler.get_scale() < 2.0**127
 
 
 def test_a_full_disk_is_reported_and_the_last_checkpoint_stays(tmp_path, monkeypatch):

@@ -226,8 +226,8 @@ def test_networks_without_free_groups():
     assert found.converged
 
 
-def test_groups_nested_in_others_are_solved_together():
-    spec = Spec(
+def nested():
+    return Spec(
         [Group("input", 5, "network input"), Group("h", 3), Group("d", 6, parent="h"), Group("output", 4, "output")],
         [
             Param("in", ("d", "input"), "weight", reads=1),
@@ -235,6 +235,19 @@ def test_groups_nested_in_others_are_solved_together():
             Param("out", ("output", "d"), "weight", reads=1),
         ],
     )
+
+
+def test_scores_of_all_groups_are_on_one_device():
+    spec = nested()
+    graph = to_graph({k: torch.randn(spec.shape(k)) for k in spec.params}, spec=spec)
+    run = Ascent(graph, graph)
+    run.device = torch.device("meta")
+    assert all(s.is_meta for s in run._still(("d",)).values())
+    assert list(run._still(("d",))) == ["h"]
+
+
+def test_groups_nested_in_others_are_solved_together():
+    spec = nested()
     assert units(spec) == [("h", "d")]
     for seed in range(10):
         generator = torch.Generator().manual_seed(seed)

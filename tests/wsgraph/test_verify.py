@@ -44,12 +44,20 @@ def test_a_wrong_scaling_is_named():
         verify_spec(model, edited(trace(model), scalings=(scaling,)), (x,), {})
 
 
+def assert_checked(model, x):
+    """What is traced passes, and would not if one bias stayed behind."""
+    spec = trace(model, x, verify=False)
+    verify_spec(model, spec, (x,), {})
+    wrong = edited(spec, {"a.bias": Param("a.bias", tuple(model.a.bias.shape))}, ())
+    with pytest.raises(RuntimeError, match="permuting group 'a' of Net changes its outputs"):
+        verify_spec(model, wrong, (x,), {})
+
+
 def test_noise_in_forward_is_the_same_on_both_sides():
     model = Net(
         lambda m, x: m.b(m.a(x).relu()) + torch.randn(3, 2, dtype=x.dtype), a=nn.Linear(4, 5), b=nn.Linear(5, 2)
     )
-    x = torch.randn(3, 4)
-    verify_spec(model, trace(model, x, verify=False), (x,), {})
+    assert_checked(model, torch.randn(3, 4))
 
 
 def test_casts_inside_forward_do_not_blur_the_check():
@@ -59,17 +67,16 @@ def test_casts_inside_forward_do_not_blur_the_check():
         wide = h.float()
         return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True))).to(h.dtype)
 
-    model, x = Net(lambda m, x: m.b(norm(m.a(x))), a=nn.Linear(4, 64), b=nn.Linear(64, 2)), torch.randn(3, 4)
-    verify_spec(model, trace(model, x, verify=False), (x,), {})
+    model = Net(lambda m, x: m.b(norm(m.a(x))), a=nn.Linear(4, 64), b=nn.Linear(64, 2))
+    assert_checked(model, torch.randn(3, 4))
     with AllDouble():
         assert norm(torch.randn(2, 4, dtype=torch.float64)).dtype == torch.float64
         assert torch.arange(3).float().dtype == torch.float64
 
 
 def test_a_model_that_insists_on_its_dtype_is_checked_in_it():
-    model = Net(lambda m, x: m.b(torch.relu(m.a(x) @ torch.ones(5, 5))), a=nn.Linear(4, 5), b=nn.Linear(5, 2))
-    x = torch.randn(3, 4)
-    verify_spec(model, trace(model, x, verify=False), (x,), {})
+    model = Net(lambda m, x: m.b(torch.relu(m.a(x @ torch.ones(4, 4)))), a=nn.Linear(4, 5), b=nn.Linear(5, 2))
+    assert_checked(model, torch.randn(3, 4))
 
 
 def test_calling_changes_nothing():

@@ -136,6 +136,15 @@ def test_damaged_standard_files_of_a_set_no_registry_has(cache: Path, monkeypatc
         fetch("stl10")
 
 
+def test_brackets_in_a_path_are_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "my[data]"
+    fake_data.write_idx(fake_data.shrink(monkeypatch, "mnist"), folder / "mnist")
+    path = fetch("mnist", folder=folder)
+    assert f"mnist is now in {path}" in capsys.readouterr().err
+
+
 def test_command_line(cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     fake_data.write_idx(fake_data.shrink(monkeypatch, "mnist"), cache / "mnist")
     assert main(["fetch", "digits", "mnist"]) == 0

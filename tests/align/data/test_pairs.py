@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -76,6 +78,13 @@ def test_background_workers_give_the_same_pairs(tiny_zoo):
     sets = [UnlabelledPairs(tiny_zoo, count=16)]
     here, there = (list(pair_loader(sets, 4, range(2), workers=w)) for w in (0, 1))
     assert [[p.weight for p in b] for b in here] == [[p.weight for p in b] for b in there]
+
+
+def test_items_with_one_view_have_no_pairs(wave_zoo):
+    zoo = Zoo(wave_zoo.folder)
+    zoo.config = replace(zoo.config, views=1)
+    with pytest.raises(ValueError, match="has one view of every item, a pair needs two; build a zoo with views=2"):
+        UnlabelledPairs(zoo)
 
 
 def test_a_zoo_without_pairs_says_so(tmp_path, tiny_zoo):

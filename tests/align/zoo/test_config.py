@@ -75,8 +75,16 @@ def test_seeds_of_zoos_do_not_meet(digits: ZooConfig) -> None:
         ({"together": 3, "views": 2}, "together=3 is not a multiple of views=2"),
         ({"together": 0}, "together=0, .*expected at least 1"),
         ({"split": (0, 0, 0)}, "expected at least 1"),
+        ({"split": (8, 1)}, r"split is \(8, 1\), expected three numbers"),
+        ({"split": (8, -1, 1)}, "expected three numbers"),
     ],
 )
 def test_nonsense_is_refused(digits: ZooConfig, change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         replace(digits, **change)
+
+
+def test_a_vgg_that_is_not_there_is_refused(digits: ZooConfig) -> None:
+    config = replace(digits, make="vgg", args={"depth": 13})
+    with pytest.raises(ValueError, match="no VGG of depth 13; choose one of 11, 16"):
+        config.network(0)

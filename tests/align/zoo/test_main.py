@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from align.configuration import choices
-from align.zoo import DamagedShardError, Zoo, ZooConfig, build
+from align.data import FetchError
+from align.zoo import BuildError, DamagedShardError, Zoo, ZooConfig, build
 from align.zoo.__main__ import main
 from align.zoo.shard import file_name
 
@@ -73,6 +74,25 @@ def test_a_folder_and_a_count_enlarge(waves: ZooConfig, tmp_path: Path, command:
     zoo = build(waves, 4, tmp_path / "zoo")
     command(f"folder={zoo.folder}", "count=7", "workers=1")
     assert len(Zoo(zoo.folder)) == 8
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (KeyboardInterrupt(), "interrupted; the same command goes on"),
+        (BuildError("a worker process died"), "a worker process died"),
+        (FetchError("no network"), "no network"),
+    ],
+)
+def test_what_ends_a_build_is_told(
+    error: BaseException, message: str, command: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("align.zoo.__main__.build_zoos", fail)
+    with pytest.raises(SystemExit, match=message):
+        command("+arch=mlp")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,31 @@
+"""The command knows its measurements, and says what it does not know."""
+
+import sys
+
+import pytest
+
+from align.benchmark.__main__ import main
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["zoo", "digits", "--repeats", "2"], ("zoo", ["digits"], 2)),
+        (["repair", "--width", "0.5"], ("repair", 2, 0.5)),
+        (["training", "--steps", "7", "default"], ("variants", "training", ["default"], 7, 2)),
+        (["coverage"], ("coverage", [])),
+    ],
+)
+def test_every_command_reaches_its_measurement(words, expected, monkeypatch):
+    seen = []
+    for module, name in (("zoo", "compare"), ("repair", "compare"), ("variants", "compare"), ("coverage", "coverage")):
+        monkeypatch.setattr(f"align.benchmark.{module}.{name}", lambda *args, m=module: seen.append((m, *args)))
+    monkeypatch.setattr(sys, "argv", ["align.benchmark", *words])
+    main()
+    assert seen == [expected]
+
+
+def test_unknown_variants_are_told_before_anything_is_trained(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["align.benchmark", "encoder", "1 sweep", "9 sweeps"])
+    with pytest.raises(SystemExit, match=r"no variants \['9 sweeps'\]; choose among \['default', '1 sweep'"):
+        main()
