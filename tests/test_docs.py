@@ -74,4 +74,4 @@ def test_commands_of_the_readme_run(name: str, words: str, tmp_path: Path, monke
     if name == "train":
         (report,) = tmp_path.glob("outputs/*/report.html")
         assert "deep align" in report.read_text()
-    assert {len(Zoo(folder)) for folder in (tmp_path / "zoos").iterdir()} == {16 if arch == "mlp" else 12}
+    assert {len(Zoo(folder, 12)) for folder in (tmp_path / "zoos").iterdir()} == {12}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import prod
@@ -144,3 +145,29 @@ ARCHITECTURES: dict[str, Callable[..., nn.Module]] = {
     "inr": inr,
 }
 """Builders by name, for configs."""
+
+
+def builder(make: str) -> Callable[..., nn.Module]:
+    """What builds the networks called ``make``: one of :data:`ARCHITECTURES`, or a class of one's own.
+
+    Args:
+        make: A name, or ``package.module:Class``. Only subclasses of ``nn.Module`` are taken: the name may come from
+            a stranger's zoo, and must not call just anything.
+    """
+    if make in ARCHITECTURES:
+        return ARCHITECTURES[make]
+    module, _, name = make.partition(":")
+    if not name:
+        raise ValueError(
+            f"no architecture {make!r}; choose one of {', '.join(ARCHITECTURES)}, or name a class of your own as "
+            "package.module:Class"
+        )
+    try:
+        found = getattr(importlib.import_module(module), name, None)
+    except ImportError as error:
+        raise ValueError(
+            f"{make!r}: cannot import {module!r} ({error}); is it installed, or in this folder?"
+        ) from error
+    if not (isinstance(found, type) and issubclass(found, nn.Module)):
+        raise ValueError(f"{make!r} is {found!r}, expected a subclass of nn.Module in {module}")
+    return found

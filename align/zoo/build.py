@@ -30,7 +30,7 @@ def build(
     workers: int = 1,
     address: str | None = None,
 ) -> Zoo:
-    """Train what is missing of a zoo of at least ``count`` networks, and open it.
+    """Train what is missing of a zoo of at least ``count`` networks, and open those.
 
     A shard counts when the index names it and its file has the index's checksum; others are trained, so the same call
     starts, resumes, repairs and enlarges a zoo. The index is rewritten after every shard, each file appears
@@ -38,7 +38,8 @@ def build(
 
     Args:
         config: What defines the zoo.
-        count: Networks to have at least; rounded up to whole shards.
+        count: Networks to have at least (whole shards are trained), and to open: what is found does not depend on how
+            many more the folder has.
         folder: The zoo's folder; by default chosen by the config, in the cache folder.
         engine: ``local``, or ``ray`` for a Ray cluster.
         workers: Processes of the local engine.
@@ -57,7 +58,7 @@ def build(
         missing = sorted(wanted - set(Zoo(folder).sound_shards() if entries else ()))
         if missing:
             _train(config, folder, entries, missing, engine, workers, address)
-    return Zoo(folder)
+    return Zoo(folder, count)
 
 
 def _train(

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from .architectures import ARCHITECTURES, seeded
+from .architectures import builder, seeded
 from .task import Task, example_input, make_task
 from .together import Recipe
 
@@ -25,7 +25,7 @@ class ZooConfig:
 
     Args:
         name: For people: the beginning of the folder's name.
-        make: Builder, one of :data:`~align.zoo.architectures.ARCHITECTURES`.
+        make: One of :data:`~align.zoo.architectures.ARCHITECTURES`, or ``package.module:Class`` of one's own.
         args: Its arguments.
         task: ``classify``, ``images`` or ``waves``.
         data: The data set, for tasks that have one.
@@ -53,8 +53,7 @@ class ZooConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.make not in ARCHITECTURES:
-            raise ValueError(f"no architecture {self.make!r}; choose one of {', '.join(ARCHITECTURES)}")
+        builder(self.make)  # an error, now and not in a worker, if there is none
         if len(self.split) != 3 or min(self.split) < 0:
             raise ValueError(f"split is {self.split}, expected three numbers: to train, validate and test aligners")
         if min(self.together, self.views, sum(self.split)) < 1:
@@ -66,7 +65,7 @@ class ZooConfig:
 
     def network(self, seed: int) -> nn.Module:
         """An untrained network, initialised from ``seed``; the caller's random state stays."""
-        return seeded(lambda: ARCHITECTURES[self.make](**self.args), seed)
+        return seeded(lambda: builder(self.make)(**self.args), seed)
 
     def make_task(self) -> Task:
         """The task, its data loaded (fetched, if missing)."""

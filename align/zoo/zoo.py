@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shlex
@@ -42,19 +43,23 @@ class Zoo:
 
     Args:
         folder: The zoo's folder.
+        count: Take only this many networks, the first ones (and all views of their items); all of them by default.
 
     Attributes:
         config: What defines the zoo.
         records: One per network: seed, part, losses; in the order of their numbers.
     """
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
+    def __init__(self, folder: str | os.PathLike[str], count: int | None = None) -> None:
+        self.count = count
         self.folder = Path(folder).absolute()  # files are opened later, perhaps from another working directory
         index = read_index(self.folder)
         self.config = ZooConfig.from_json(index["config"])
         self._checksums = {int(k): s["sha256"] for k, s in index["shards"].items()}
         records = [Record(**r) for s in index["shards"].values() for r in s["records"]]
-        self.records = {r.number: r for r in sorted(records, key=lambda r: r.number)}
+        last = math.inf if count is None else self.config.item_of(count - 1)
+        chosen = [r for r in records if self.config.item_of(r.number) <= last]
+        self.records = {r.number: r for r in sorted(chosen, key=lambda r: r.number)}
         self._open: dict[int, OpenShard] = {}
 
     def __len__(self) -> int:
@@ -64,8 +69,8 @@ class Zoo:
         sizes = ", ".join(f"{part}={len(self.members(part))}" for part in ("train", "val", "test"))
         return f"Zoo({self.folder.name}, {len(self)} networks: {sizes})"
 
-    def __reduce__(self) -> tuple[type[Zoo], tuple[Path]]:
-        return Zoo, (self.folder,)  # open files do not travel to worker processes
+    def __reduce__(self) -> tuple[type[Zoo], tuple[Path, int | None]]:
+        return Zoo, (self.folder, self.count)  # open files do not travel to worker processes
 
     def members(self, part: str) -> list[int]:
         """Numbers of the networks of a part: ``train``, ``val`` or ``test``."""

@@ -36,7 +36,8 @@ def run(*words, cwd):
 @pytest.mark.parametrize("preset", choices("preset"))
 @pytest.mark.parametrize("arch", choices("arch"))
 def test_every_architecture_composes_at_every_scale(arch, preset):
-    config = composed(f"+arch={arch}", f"preset={preset}")
+    own = ["arch.make=torch.nn:Identity"] if arch == "own" else []
+    config = composed(f"+arch={arch}", f"preset={preset}", *own)
     assert zoo_configs(config, config.zoo)
     assert config.zoo.count > 0
     TrainConfig(**config.loss, **config.optim, seed=config.seed)
@@ -115,7 +116,7 @@ def test_data_that_cannot_be_fetched_ends_in_a_message(monkeypatch):
 def test_without_an_architecture_the_choices_are_listed(tmp_path):
     done = run(cwd=tmp_path)
     assert done.returncode != 0
-    listed = "cnn, inr_image, inr_sine, mlp, mlp_diverse, resnet20, vgg11, vgg16"
+    listed = "cnn, inr_image, inr_sine, mlp, mlp_diverse, own, resnet20, vgg11, vgg16"
     assert f"no architecture chosen; pass +arch=<one of {listed}>" in done.stderr
 
 
@@ -125,6 +126,22 @@ def test_help_teaches_by_example(tmp_path):
     assert "python -m align.train +experiment=mixture" in done.stdout
     assert "arch: cnn, inr_image" in done.stdout
     assert "wandb: false" in done.stdout
+
+
+def test_an_architecture_of_ones_own_is_trained_and_aligned(tmp_path):
+    (tmp_path / "nets.py").write_text(
+        "from torch import nn\n"
+        "class Mine(nn.Sequential):\n"
+        "    def __init__(self, width=4):\n"
+        "        norm = nn.BatchNorm2d(width)\n"
+        "        super().__init__(nn.Conv2d(1, width, 3), norm, nn.ReLU(), nn.Flatten(), nn.Linear(36 * width, 10))\n"
+    )
+    changes = [word for word in TINY if "args" not in word and "count" not in word]
+    words = ["+arch=own", "arch.make=nets:Mine", "+arch.args.width=6", "zoo.count=12", "zoo.workers=2", *changes]
+    done = run(*words, "output=out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "12 networks: train=8, val=2, test=2" in done.stdout
+    assert "deep align" in done.stdout
 
 
 def test_a_list_of_architectures_is_refused_with_advice(tmp_path):

@@ -37,6 +37,12 @@ def test_opening_reads_no_shard(zoo: Zoo) -> None:
     assert all(torch.equal(t, before[k]) for k, t in opened.tensors(0).items()), "and a network needs its shard only"
 
 
+def test_what_is_opened_does_not_depend_on_how_many_more_there_are(zoo: Zoo, waves: ZooConfig) -> None:
+    fewer = build(waves, 5)  # two shards of four, and views in twos
+    assert list(fewer.records) == list(pickle.loads(pickle.dumps(fewer)).records) == [0, 1, 2, 3, 4, 5]
+    assert len(Zoo(zoo.folder)) == 12
+
+
 def test_networks_are_modules_and_graphs(zoo: Zoo) -> None:
     x, y = zoo.task.samples("test", zoo.records[6].item)
     module = zoo.module(6)
