@@ -14,6 +14,7 @@ from wsgraph import Permutation, Spec, WeightGraph
 from wsgraph.files import load_tensors, save_tensors
 
 from .projection import hard_maps_of, soft_maps
+from .sums import squared_distance
 
 N = TypeVar("N")
 KIND = "align.Alignment"
@@ -102,9 +103,8 @@ class Alignment:
     @property
     def distance(self) -> float:
         """‖a − F·b‖ over all parameters (norm statistics aside)."""
-        aligned = self.apply(self.b).tensors
-        pairs = ((self.a.tensors[k].detach().double(), aligned[k].detach().double()) for k in counted(self.a))
-        return sum(float((x - y).square().sum()) for x, y in pairs) ** 0.5
+        a, b, permute = self.a.tensors, self.b.tensors, self.permutation.permute
+        return sum(squared_distance(a[k], permute(k, b[k])) for k in counted(self.a)) ** 0.5
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write permutation and scores (not the networks) to a safetensors file."""

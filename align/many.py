@@ -84,9 +84,9 @@ def match_many(
             moved = state.round_by_network() if strategy == "merge_many" else state.round_by_group()
             step(note=f"agreement {state.agreement():.6g}")
             if not moved:
-                return Universe(state.permutations())
+                return Universe(tuple(state.permutations))
     warnings.warn(f"{strategy} did not converge in {max_sweeps} sweeps; raise max_sweeps", stacklevel=2)
-    return Universe(state.permutations(), converged=False)
+    return Universe(tuple(state.permutations), converged=False)
 
 
 class _Frame:
@@ -96,13 +96,10 @@ class _Frame:
         self, graphs: Sequence[WeightGraph], start: Sequence[Permutation], generator: torch.Generator | None
     ) -> None:
         self.graphs, self.generator = graphs, generator
-        self.maps = [dict(p.maps) for p in start]
-
-    def permutations(self) -> tuple[Permutation, ...]:
-        return tuple(Permutation(g.spec, m) for g, m in zip(self.graphs, self.maps, strict=True))
+        self.permutations = list(start)
 
     def _now(self, i: int) -> WeightGraph:
-        return Permutation(self.graphs[i].spec, self.maps[i]).apply(self.graphs[i])
+        return self.permutations[i].apply(self.graphs[i])
 
     def _others(self, i: int) -> WeightGraph:
         """The mean of all networks but i, in the universe."""
@@ -110,7 +107,7 @@ class _Frame:
         return rest[0].replace({k: _mean([g.tensors[k] for g in rest]) for k in rest[0].tensors})
 
     def _ascent(self, i: int) -> Ascent:
-        return Ascent(self._others(i), self.graphs[i], Permutation(self.graphs[i].spec, self.maps[i]), self.generator)
+        return Ascent(self._others(i), self.graphs[i], self.permutations[i], self.generator)
 
     def round_by_network(self) -> bool:
         """Each network in random order matches the mean of the others, all its groups; whether anything moved."""
@@ -119,7 +116,7 @@ class _Frame:
             run = self._ascent(i)
             run.climb(100, 1e-7, step=lambda **_: None)
             moved |= len(run.history) > 1
-            self.maps[i] = run.maps
+            self.permutations[i] = run.permutation
         return moved
 
     def round_by_group(self) -> bool:
@@ -129,7 +126,7 @@ class _Frame:
             for i in torch.randperm(len(self.graphs), generator=self.generator).tolist():
                 run = self._ascent(i)
                 if run.visit(run.units[unit], 1e-7 * abs(run.objective)):
-                    moved, self.maps[i] = True, run.maps
+                    moved, self.permutations[i] = True, run.permutation
         return moved
 
     def agreement(self) -> float:

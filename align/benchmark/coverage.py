@@ -16,7 +16,7 @@ from torch import nn
 from wsgraph import Permutation, Spec, WeightGraph, to_graph, trace
 
 from ..match import match
-from .memory import peak_memory
+from .memory import peak_memory, return_freed_memory
 from .models import CASES, Case, gpt2
 
 METHODS = ("weight_matching", "deep_align")
@@ -68,6 +68,7 @@ def coverage(names: list[str] | None = None) -> None:
 
 def large() -> None:
     """Print what a network of the size of GPT-2 costs."""
+    return_freed_memory()
     torch.manual_seed(0)
     model, example = gpt2()
     start = time.perf_counter()

@@ -9,12 +9,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+M_MMAP_THRESHOLD = -3
+"""Of mallopt(3): the size from which every block is mapped by itself."""
+
 
 @dataclass
 class Peak:
     """Bytes above what was in use at the start."""
 
     bytes: int = 0
+
+
+def return_freed_memory() -> None:
+    """From now on freed tensors go back to the system at once.
+
+    Otherwise malloc keeps blocks below 32 MiB for later, and what earlier work left behind counts as in use again as
+    soon as a part of it is.
+    """
+    ctypes.CDLL("libc.so.6").mallopt(M_MMAP_THRESHOLD, 2**20)
 
 
 @contextmanager

@@ -168,6 +168,7 @@ HUGGING_FACE = {
     "ViTModel": ("ViTConfig", "ViTModel"),
     "ResNetModel": ("ResNetConfig", "ResNetModel"),
     "LlamaForCausalLM": ("LlamaConfig", "LlamaForCausalLM"),
+    "GPTNeoXForCausalLM": ("GPTNeoXConfig", "GPTNeoXForCausalLM"),
     "T5": ("T5Config", "T5ForConditionalGeneration"),
 }
 """Name in the table → names of the configuration and of the model."""
@@ -213,6 +214,10 @@ CASES: dict[str, Case] = {
     ),
     "LlamaForCausalLM (6 heads, 2 for keys)": lambda _: (
         hugging_face("LlamaForCausalLM", vocab_size=VOCABULARY, num_attention_heads=6, num_key_value_heads=2, **LAYERS),
+        {"input_ids": tokens(), "use_cache": False},
+    ),
+    "GPTNeoXForCausalLM": lambda _: (  # rotary embeddings on a quarter of the dims
+        hugging_face("GPTNeoXForCausalLM", vocab_size=VOCABULARY, num_attention_heads=3, **LAYERS),
         {"input_ids": tokens(), "use_cache": False},
     ),
     "T5": lambda _: (

@@ -37,6 +37,10 @@ def activation_matching(
 ) -> Alignment:
     """Match neurons by their activations, behind the nonlinearity, over all of ``data`` in one pass.
 
+    Values are seen where a linear layer or a convolution reads them, and those that none reads (queries and keys) where
+    one writes them. A warning names the groups whose values are hidden in other functions, as in
+    ``nn.MultiheadAttention`` and ``nn.LSTM``; they stay as they are.
+
     Args:
         a: The reference.
         b: The network to permute.
@@ -73,7 +77,7 @@ def _scores(spec: Spec, moments: Mapping[tuple[str, int], Moments], similarity: 
     unseen = [g.name for g in spec.free if g.name not in scores and g.name not in around]
     if unseen:
         warnings.warn(
-            f"no linear or convolution reads groups {unseen} where their values could be seen; they stay as they are. "
+            f"no linear layer or convolution is seen to read or write groups {unseen}; they stay as they are. "
             "Start another method from here, as in 'activation_matching+weight_matching'",
             stacklevel=4,
         )

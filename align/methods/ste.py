@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from wsgraph import Permutation, to_graph
+from wsgraph import to_graph
 
 from ..alignment import Alignment
 from ..batches import Data
@@ -73,7 +73,7 @@ def straight_through(
         for _ in range(iterations):
             run = Ascent(left.replace({k: t.detach() for k, t in free.items()}), right, permutation, generator)
             run.climb(sweeps, 1e-7, step=lambda **_: None)
-            permutation = Permutation(spec, run.maps)
+            permutation = run.permutation
             hard = line.hard(permutation)
             first = hard if first is None else first
             best.offer(permutation, hard)

@@ -15,11 +15,12 @@ import torch
 from torch import Tensor
 
 from wsgraph import Permutation, Spec, WeightGraph
-from wsgraph.blocks import Place
+from wsgraph.blocks import Piece, Place
 
 from ..alignment import Alignment, counted
 from ..progress import progress
 from ..projection import hard_maps
+from ..sums import inner
 
 LARGE = 1e30
 
@@ -62,18 +63,20 @@ def weight_matching(
     if not best.converged:
         warnings.warn(f"weight matching did not converge in {max_sweeps} sweeps; raise max_sweeps", stacklevel=2)
     elapsed = time.perf_counter() - start
-    return Alignment(a, b, best.cosines(), best.maps, "weight_matching", elapsed, best.converged)
+    return Alignment(a, b, best.cosines(), best.permutation.maps, "weight_matching", elapsed, best.converged)
 
 
 class Ascent:
     """One coordinate ascent.
 
+    b is permuted parameter by parameter where a visit needs it: next to the matrix products that costs nothing, and a
+    permuted copy of b beside all scores would be what needs most memory.
+
     Attributes:
-        maps: The current permutation.
-        now: b's tensors under it, kept up to date, so that every visit is one matrix product per block.
+        permutation: The current one.
+        inner: What each parameter adds to the objective under it, ⟨a_p, (P b)_p⟩.
         scores: What the last visit of each group compared, neurons of a with neurons of the permuted b.
-        objective: The current inner product.
-        history: Its value after the first sweep and after every accepted move from then on.
+        history: The objective after the first sweep and after every accepted move from then on.
     """
 
     def __init__(
@@ -81,21 +84,26 @@ class Ascent:
     ) -> None:
         self.spec: Spec = a.spec
         self.generator = generator
-        kept = set(counted(a))
-        self.pieces = [x for x in self.spec.pieces if x.param in kept and x.places]
+        self.device, self.dtype = a.network.like.device, torch.promote_types(a.network.like.dtype, torch.float32)
         self.units = units(self.spec)
-        names = {x.param for x in self.pieces}
-        self.dtype = dtype = torch.promote_types(a.network.like.dtype, torch.float32)
-        self.device = a.network.like.device
-        start = init or Permutation.identity(self.spec)
-        self.maps = {k: v.cpu() for k, v in start.maps.items()}
-        self.a = {k: t.detach().to(dtype) for k, t in a.tensors.items() if k in names}
-        self.now = {k: t.detach().to(dtype) for k, t in start.apply(b).tensors.items() if k in names}
+        kept = set(counted(a))
+        self.pieces: dict[str, list[Piece]] = {}
+        for piece in self.spec.pieces:
+            if piece.param in kept and piece.places:
+                self.pieces.setdefault(piece.param, []).append(piece)
+        self.a = {k: a.tensors[k].detach().to(self.dtype) for k in self.pieces}
+        self.b = {k: b.tensors[k].detach() for k in self.pieces}
+        self.permutation = (init or Permutation.identity(self.spec)).to("cpu")
         self.matched = {g.name for g in self.spec.groups.values() if g.pinned or init is not None}
         self.scores: dict[str, Tensor] = {}
-        self.objective = self._inner(self.now)
+        self.inner = {k: inner(self.a[k], self._permuted(k, self.permutation)) for k in self.a}
         self.history: list[float] = []
         self.converged = False
+
+    @property
+    def objective(self) -> float:
+        """⟨a, P b⟩ of the current permutation."""
+        return sum(self.inner.values())
 
     def climb(self, max_sweeps: int, tolerance: float, step: Callable[..., None]) -> None:
         """Sweep until nothing moves."""
@@ -129,19 +137,17 @@ class Ascent:
         moves = {g: m for g, m in solved.items() if not torch.equal(m, torch.arange(len(m)))}
         if not moves:
             return False
-        permutation = Permutation(self.spec, moves)
-        touched = [k for k in self.now if any(g in moves for axis in self.spec.params[k].axes for g in axis.groups)]
-        # One tensor at a time, and again where the move is kept: a second copy of all weights would cost more.
-        before = self._inner({k: self.now[k] for k in touched})
-        difference = sum(self._inner({k: permutation.permute(k, self.now[k])}) for k in touched) - before
-        if difference <= gain:
+        permutation = Permutation(self.spec, moves) @ self.permutation
+        touched = [k for k in self.a if any(g in moves for axis in self.spec.params[k].axes for g in axis.groups)]
+        after = {k: inner(self.a[k], self._permuted(k, permutation)) for k in touched}
+        if sum(after.values()) - sum(self.inner[k] for k in touched) <= gain:
             return False
-        for k in touched:
-            self.now[k] = permutation.permute(k, self.now[k])
-        self.maps |= {g: self.maps[g][m] for g, m in moves.items()}
+        self.permutation, self.inner = permutation, self.inner | after
         self.scores |= {g: self.scores[g][:, m.to(self.scores[g].device)] for g, m in moves.items()}
-        self.objective += difference
         return True
+
+    def _permuted(self, param: str, permutation: Permutation) -> Tensor:
+        return permutation.permute(param, self.b[param]).to(self.dtype)
 
     def _still(self, unit: Sequence[str]) -> dict[str, Tensor]:
         """Scores that keep what surrounds the unit where it is."""
@@ -155,14 +161,18 @@ class Ascent:
         Where two groups of the unit share their runs, how one of them is matched inside a run is open until it is
         known which run goes to which; such weights count when the groups are visited one by one.
         """
-        sizes = {g: self.spec.groups[g].size for g in unit}
-        scores = {g: torch.zeros(n, n, device=self.device, dtype=torch.float64) for g, n in sizes.items()}
-        for piece in self.pieces:
-            for place in piece.places:
-                if place.group in unit and all(self._known(p, place, unit) for p in piece.places if p is not place):
-                    x, y = (piece.rows(t[piece.param], place) for t in (self.a, self.now))
-                    scores[place.group] += x @ y.T
+        shapes = {g: (self.spec.groups[g].size,) * 2 for g in unit}
+        scores = {g: torch.zeros(shape, device=self.device, dtype=torch.float64) for g, shape in shapes.items()}
+        for param, pieces in self.pieces.items():
+            seen = [(x, p) for x in pieces for p in x.places if p.group in unit and self._counts(x, p, unit)]
+            if seen:
+                now = self._permuted(param, self.permutation)
+                for piece, place in seen:
+                    scores[place.group] += piece.rows(self.a[param], place) @ piece.rows(now, place).T
         return scores
+
+    def _counts(self, piece: Piece, place: Place, unit: Sequence[str]) -> bool:
+        return all(self._known(other, place, unit) for other in piece.places if other is not place)
 
     def _known(self, other: Place, place: Place, unit: Sequence[str]) -> bool:
         if shares_runs(other, place) and other.group in self.spec.lineage(place.group):
@@ -177,29 +187,27 @@ class Ascent:
         out = {}
         for g in list(self.scores):
             s = self.scores.pop(g)  # handed over one by one: together they can be larger than the network
-            x, y = (self._norms(g, tensors).clamp_min(1e-12) for tensors in (self.a, self.now))
-            back = torch.argsort(self.maps[g]).to(s.device)
-            out[g] = (s / (x[:, None] * y))[:, back].to(x.dtype)
+            x, y = (self._norms(g, tensors).clamp_min(1e-12) for tensors in (self.a, self.b))
+            back = torch.argsort(self.permutation.maps[g]).to(s.device)
+            out[g] = s[:, back] / (x[:, None] * y)
         return {g.name: out[g.name] for g in self.spec.free if g.name in out}
 
     def _norms(self, group: str, tensors: Mapping[str, Tensor]) -> Tensor:
         """Norm of all weights to and from each neuron."""
-        rows = [x.rows(tensors[x.param], p) for x in self.pieces for p in x.places if p.group == group]
-        nothing = next(iter(tensors.values())).new_zeros(self.spec.groups[group].size)
-        return torch.stack([nothing, *(part.square().sum(1) for part in rows)]).sum(0).sqrt()
+        places = [(x, p) for pieces in self.pieces.values() for x in pieces for p in x.places if p.group == group]
+        rows = (x.rows(tensors[x.param], p).to(self.dtype) for x, p in places)
+        nothing = torch.zeros(self.spec.groups[group].size, device=self.device, dtype=self.dtype)
+        return torch.stack([nothing, *(torch.linalg.vector_norm(part, dim=1) for part in rows)]).norm(dim=0)
 
     def _neighbours(self, k: int) -> set[int]:
         """Units that share a parameter with unit k (k itself if a parameter joins it to itself)."""
         unit, out = set(self.units[k]), set()
-        for piece in self.pieces:
+        for piece in (x for pieces in self.pieces.values() for x in pieces):
             groups = [p.group for p in piece.places]
             if unit.intersection(groups):
                 out |= {j for j, names in enumerate(self.units) if j != k and set(names).intersection(groups)}
                 out |= {k} if sum(g in unit for g in groups) > 1 else set()
         return out
-
-    def _inner(self, tensors: Mapping[str, Tensor]) -> float:
-        return sum(float((self.a[k] * t).sum(dtype=torch.float64)) for k, t in tensors.items())
 
 
 def units(spec: Spec) -> list[tuple[str, ...]]:

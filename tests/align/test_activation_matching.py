@@ -165,15 +165,15 @@ def test_half_precision():
     assert torch.equal(found.maps["0"][living], g.inverse().maps["0"][living])
 
 
-def test_groups_that_nothing_is_seen_to_read_are_named():
+def test_groups_whose_values_are_hidden_are_named_and_stay():
     def make():
-        return Net(lambda m, x: torch.relu(m.a(x)).sum(-1, keepdim=True), a=nn.Linear(3, 5))
+        return Net(lambda m, x: m.attend(x, x, x)[0], attend=nn.MultiheadAttention(4, 2, batch_first=True))
 
-    with pytest.warns(UserWarning, match=r"reads groups \['a'\] .* 'activation_matching\+weight_matching'"):
-        found = align.match(
-            make(), make(), "activation_matching", data=torch.randn(9, 3), example_input=torch.randn(2, 3)
-        )
-    assert found.maps["a"].tolist() == [0, 1, 2, 3, 4]
+    data = torch.randn(9, 5, 4)
+    hidden = r"read or write groups \['attend', 'attend.2'\].* 'activation_matching\+weight_matching'"
+    with pytest.warns(UserWarning, match=hidden):
+        found = align.match(make(), make(), "activation_matching", data=data, example_input=data)
+    assert found.permutation == Permutation.identity(found.spec)
 
 
 def test_scores_of_all_groups_are_on_one_device():

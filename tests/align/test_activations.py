@@ -112,4 +112,31 @@ def test_parts_of_a_weight_are_left_alone():
         a=nn.Linear(3, 6),
         w=nn.Parameter(torch.randn(2, 6)),
     )
-    assert values(model, torch.randn(8, 3)) == {}
+    x = torch.randn(8, 3)
+    check(values(model, x), {("a.2", "a.weight"): model.a(x)[:, 2:]})  # nothing reads these: seen where written
+
+
+def test_queries_and_keys_are_seen_where_they_are_written():
+    def attend(m, x):
+        q, k = m.qk(x).chunk(2, -1)
+        return (q @ k.mT).softmax(-1) @ m.value(x)
+
+    model, x = Net(attend, qk=nn.Linear(3, 8), value=nn.Linear(3, 2)), torch.randn(2, 5, 3)
+    q, k = model.qk(x).flatten(0, 1).chunk(2, -1)
+    check(values(model, x), {("qk", "qk.weight"): torch.cat([q, k])})
+
+
+def test_inputs_of_a_convolution_with_groups():
+    model = nn.Sequential(nn.Conv2d(2, 8, 1), nn.ReLU(), nn.Conv2d(8, 8, 1, groups=2), nn.Flatten(), nn.Linear(8, 3))
+    x = torch.randn(6, 2, 1, 1)
+    h = model[:2](x)
+    check(values(model, x), {("0", "2.weight"): h.flatten(1), ("2", "4.weight"): model[2](h).flatten(1)})
+
+
+def test_bias_and_product_in_one():
+    model = Net(
+        lambda m, x: torch.addmm(m.b, torch.relu(m.a(x)), m.w),
+        a=nn.Linear(3, 6), w=nn.Parameter(torch.randn(6, 2)), b=nn.Parameter(torch.randn(2)),
+    )  # fmt: skip
+    x = torch.randn(8, 3)
+    check(values(model, x), {("a", "w"): torch.relu(model.a(x))})

@@ -7,9 +7,10 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import align
+from align.benchmark.models import CASES
 from align.demo import digits, network, train
 from align.match import METHODS, STARTABLE
-from wsgraph import Permutation, to_graph
+from wsgraph import Permutation, to_graph, trace
 from wsgraph.testing import Residual
 
 NAMES = [
@@ -131,6 +132,51 @@ def test_every_method_works_on_odd_networks_and_leaves_them_alone(odd, method):
     tolerance = 0.05 if x.dtype == torch.bfloat16 else 1e-5
     torch.testing.assert_close(moved.eval()(x), b.eval()(x), atol=tolerance, rtol=tolerance)
     b.train()
+
+
+NESTED = ["BertModel", "GPT2LMHeadModel", "ViTModel", "U-Net with GroupNorm"]
+"""Networks with heads, or with channels in groups."""
+
+
+@pytest.fixture(scope="module", params=NESTED)
+def nested(request):
+    """Two networks of one architecture that answer with a vector, inputs and targets."""
+    if "Model" in request.param:
+        pytest.importorskip("transformers")
+
+    def make():
+        body, example = CASES[request.param](1 / 8)
+        arguments = dict(example) if isinstance(example, dict) else {"x": example}
+        name = next(iter(arguments))  # of the input; the others are switches
+        x = arguments.pop(name)
+
+        def forward(m, x):
+            out = m.body(**{name: x}, **arguments)
+            return out.flatten(2).mean(2) if isinstance(out, torch.Tensor) and out.dim() > 2 else out[0].flatten(1)
+
+        return Net(forward, body=body).eval(), x
+
+    torch.manual_seed(0)
+    (a, x), (b, _) = make(), make()
+    return a, b, x, torch.zeros(len(x), dtype=torch.long)
+
+
+@pytest.mark.filterwarnings("ignore:.*raise iterations")
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_works_on_attention_and_on_groups_of_channels(nested, method):
+    a, b, x, y = nested
+    quick = {"ste": {"iterations": 2}, "sinkhorn": {"iterations": 2}}
+    found = align.match(a, b, method, data=(x, y), example_input=x, seed=0, **options(method, quick))
+    assert found.maps.keys() == {group.name for group in found.spec.free}
+    with torch.no_grad():
+        torch.testing.assert_close(found.apply(b)(x), b(x), atol=1e-4, rtol=1e-4)
+
+
+def test_activations_recover_heads_and_what_is_inside(nested):
+    a, _, x, _ = nested
+    spec = trace(a, x)
+    b = Permutation.random(spec, torch.Generator().manual_seed(1)).apply(a)
+    assert align.match(a, b, "activation_matching", data=x, example_input=x).distance == 0
 
 
 @pytest.mark.parametrize("method", NAMES)

@@ -65,6 +65,8 @@ EXPECTED = {
     "GPT2LMHeadModel": {24: 1, 3: 2, (3, 8): 4, 96: 2},
     # Key heads, query heads among them, values; rotary embeddings tell the dims of queries and keys apart.
     "LlamaForCausalLM (6 heads, 2 for keys)": {24: 1, 2: 2, (2, 3): 2, (2, 4): 2, 40: 2},
+    # The stream, heads, the hidden layer. Queries, keys and values lie head by head, which pins the dims inside.
+    "GPTNeoXForCausalLM": {24: 1, 3: 2, 40: 2},
     # Position biases share the heads of all layers of a stack; each cross-attention has its own.
     "T5": {3: 2 + 2, (3, 8): 2 * (2 + 2 + 2), 40: 4},
     # Stem, a stream for each stage but the last, which is the output, two hidden layers per block.
@@ -86,7 +88,7 @@ def build(name):
 
 @pytest.mark.parametrize("name", CASES)
 def test_symmetry_and_planted_permutation(name):
-    if "Model" in name or name.startswith(("Llama", "T5")):
+    if "Model" in name or name.startswith(("Llama", "GPTNeoX", "T5")):
         pytest.importorskip("transformers")
     model, example = build(name)
     spec = trace(model, example)
