@@ -140,7 +140,24 @@ class Alignment:
         total = sum(len(idx) for idx in self.maps.values())
         state = "" if self.converged else ", not converged"
         neurons = f"{moved} of {total} neurons moved in {len(self.maps)} groups"
+        if not self.square:
+            matched = sum(len(pairs) for pairs in self.pairs.values())
+            neurons = f"{matched} of {total} neurons matched, partial: different widths, see .pairs"
         return f"Alignment({self.method}: {neurons}, {self.elapsed:.3f} s{state})"
+
+
+def apply_each(alignment: Alignment | Sequence[Alignment] | None, networks: Sequence[N]) -> list[N]:
+    """The networks, each permuted by its alignment; as they are without any."""
+    if alignment is None:
+        return list(networks)
+    several: list[Any] = [alignment] if isinstance(alignment, (Alignment, str)) else list(alignment)
+    for found in several:
+        if not isinstance(found, Alignment):
+            how = f"align.match(a, b, {found!r})" if isinstance(found, str) else "align.match(a, b)"
+            raise TypeError(f"alignment is of type {type(found).__name__}, expected an Alignment: pass alignment={how}")
+    if len(several) != len(networks):
+        raise ValueError(f"{len(networks)} networks to align need as many alignments, got {len(several)}")
+    return [x.apply(n) for x, n in zip(several, networks, strict=True)]
 
 
 def project(alignments: Sequence[Alignment]) -> None:

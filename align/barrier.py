@@ -17,11 +17,14 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.nn import functional as F
 
+from wsgraph import WeightGraph
 from wsgraph.modules import tensors_of
 
+from .alignment import Alignment, apply_each
 from .batches import Data, batches
 from .layout import channels_last
 from .modes import evaluating
+from .networks import require_modules
 from .progress import progress
 
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -80,23 +83,31 @@ def barrier(
     data: Data = None,
     points: int = 25,
     reset_batchnorm: Data = None,
+    *,
+    alignment: Alignment | Sequence[Alignment] | None = None,
 ) -> Barrier:
     """Evaluate the networks on the line between a and b.
 
     Args:
         a: A network, or several of one architecture: then pairs (a₁, b₁), (a₂, b₂), … are evaluated together.
-        b: Its (aligned) partner(s).
+        b: Its partner(s), aligned already or by ``alignment``.
         loss: Mean loss of outputs and targets, as ``torch.nn.functional.cross_entropy``.
         data: A pair (inputs, targets) or a loader of such pairs.
         points: Number of points on the line, ends included.
         reset_batchnorm: Inputs to measure BatchNorm statistics anew at every point; without it they are interpolated.
+        alignment: How b is permuted first; a sequence of them for several pairs.
     """
+    if not callable(loss):
+        raise TypeError(
+            f"loss is of type {type(loss).__name__}, expected a function of outputs and targets; data goes by name: "
+            "barrier(a, b, data=(inputs, targets))"
+        )
     if data is None:
         raise ValueError("barrier needs data: a pair (inputs, targets) or a loader of such pairs")
     if points < 2:
         raise ValueError(f"a line needs its two ends: got points={points}, expected at least 2")
     single = isinstance(a, nn.Module)
-    left, right = _networks(a), _networks(b)
+    left, right = _networks(a), apply_each(alignment, _networks(b))
     if len(left) != len(right) or not left:
         raise ValueError(f"{len(left)} networks a but {len(right)} networks b; expected pairs, at least one")
     template = left[0]
@@ -125,7 +136,10 @@ def barrier(
 
 
 def _networks(networks: nn.Module | Sequence[nn.Module]) -> list[nn.Module]:
-    return [networks] if isinstance(networks, nn.Module) else list(networks)
+    single = isinstance(networks, (nn.Module, WeightGraph, Mapping, str))
+    found: list[nn.Module] = [networks] if single else list(networks)  # type: ignore[list-item, arg-type]
+    require_modules("barrier runs the networks", found)
+    return found
 
 
 def require_same_shapes(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> None:

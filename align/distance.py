@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .match import Network, match
+from .match import match
+from .networks import Network, read_state_dicts
 from .progress import progress
 
 
@@ -25,6 +26,7 @@ def pairwise_distance(networks: Sequence[Network], method: str = "weight_matchin
     Shapes:
         - **output:** ``[n, n]``, zero on the diagonal
     """
+    networks = read_state_dicts(networks, options.get("example_input"), options.get("spec"))
     n = len(networks)
     out = torch.zeros(n, n)
     with progress("pairwise distances", n * (n - 1) // 2) as step:

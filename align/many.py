@@ -19,8 +19,9 @@ from torch import Tensor, nn
 from wsgraph import Permutation, WeightGraph
 
 from .alignment import counted
-from .match import Network, as_graph, match
+from .match import match
 from .methods.weight_matching import Ascent, units
+from .networks import Network, as_graph, read_state_dicts
 from .progress import progress
 
 STRATEGIES = ("reference", "merge_many", "universe")
@@ -59,7 +60,7 @@ def match_many(
     """Align three or more networks of one architecture.
 
     Args:
-        networks: Modules or graphs.
+        networks: Modules, graphs or state dicts.
         strategy: ``reference`` aligns each to the first by ``method``. ``merge_many`` then lets each in turn match the
             mean of the others until nothing moves. ``universe`` goes on group by group: in each group all networks in
             turn match the others, so that none is finished before the rest have spoken.
@@ -72,7 +73,9 @@ def match_many(
         raise ValueError(f"match_many needs at least two networks, got {len(networks)}")
     if strategy not in STRATEGIES:
         raise ValueError(f"strategy '{strategy}' is not one of {STRATEGIES}")
-    graphs = [as_graph(n, options.get("example_input")) for n in networks]
+    tracing = options.get("example_input"), options.get("spec")
+    networks = read_state_dicts(networks, *tracing)
+    graphs = [as_graph(n, *tracing) for n in networks]
     first = Permutation.identity(graphs[0].spec)
     start = [first, *(match(networks[0], n, method, seed=seed, **options).permutation for n in networks[1:])]
     if strategy == "reference":

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from wsgraph import Permutation, WeightGraph, to_graph
+from wsgraph import Permutation, Spec, WeightGraph
 from wsgraph.modules import with_tensors
 
 from .alignment import Alignment
@@ -19,31 +21,30 @@ from .methods.activation_matching import activation_matching
 from .methods.sinkhorn import sinkhorn_rebasin
 from .methods.ste import straight_through
 from .methods.weight_matching import weight_matching
+from .networks import Network, as_graph, read_state_dicts, require_modules
 from .scale import match_scale
-
-Network = nn.Module | WeightGraph
 
 
 @dataclass(frozen=True)
 class _Call:
     """What a method may need besides the two networks."""
 
-    a: Network
-    b: Network
-    data: Data
+    a: Any
+    b: Any
     init: Alignment | None
+    data: Data
     example_input: Tensor | None
+    spec: Spec | None
     generator: torch.Generator | None
     aligner: DeepAlign | None
 
-    def graphs(self) -> tuple[WeightGraph, WeightGraph]:
-        return as_graph(self.a, self.example_input), as_graph(self.b, self.example_input)
+    @property
+    def tracing(self) -> dict[str, Any]:
+        """What methods pass on to ``to_graph``."""
+        return {"example_input": self.example_input, "spec": self.spec}
 
-    def modules(self, method: str) -> tuple[nn.Module, nn.Module]:
-        for network in (self.a, self.b):
-            if not isinstance(network, nn.Module):
-                raise TypeError(f"{method} runs the networks: pass modules, got {type(network).__name__}")
-        return self.a, self.b
+    def graphs(self) -> tuple[WeightGraph, WeightGraph]:
+        return as_graph(self.a, **self.tracing), as_graph(self.b, **self.tracing)
 
     def require_data(self, method: str, hint: str) -> Data:
         if self.data is None:
@@ -63,28 +64,28 @@ def _weight_matching(c: _Call, **options: Any) -> Alignment:
 
 
 def _activation_matching(c: _Call, **options: Any) -> Alignment:
-    a, b = c.modules("activation_matching")
     data = c.require_data("activation_matching", "data=inputs, data=(inputs, targets), a loader, or data='noise'")
-    return activation_matching(a, b, data=data, example_input=c.example_input, generator=c.generator, **options)
+    return activation_matching(c.a, c.b, data=data, generator=c.generator, **c.tracing, **options)
 
 
 def _sinkhorn(c: _Call, **options: Any) -> Alignment:
-    return sinkhorn_rebasin(
-        c.a, c.b, data=c.data, init=c.init, example_input=c.example_input, generator=c.generator, **options
-    )
+    return sinkhorn_rebasin(c.a, c.b, data=c.data, init=c.init, generator=c.generator, **c.tracing, **options)
 
 
 def _ste(c: _Call, **options: Any) -> Alignment:
-    a, b = c.modules("ste")
     data = c.require_data("ste", "data=(inputs, targets) or a loader of such pairs")
-    return straight_through(
-        a, b, data=data, init=c.init, example_input=c.example_input, generator=c.generator, **options
-    )
+    return straight_through(c.a, c.b, data=data, init=c.init, generator=c.generator, **c.tracing, **options)
 
 
 def _deep_align(c: _Call) -> Alignment:
     a, b = c.graphs()
-    return (c.aligner or DeepAlign().to(a.network.like.device))(a, b)
+    return (c.aligner or _pretrained(a.network.like.device, torch.get_default_dtype()))(a, b)
+
+
+@cache
+def _pretrained(device: torch.device, dtype: torch.dtype) -> DeepAlign:
+    """The pretrained aligner, read once; nobody else gets hold of it, so it stays where it is and in eval mode."""
+    return DeepAlign().to(device, dtype)
 
 
 METHODS: dict[str, Callable[..., Alignment]] = {
@@ -96,8 +97,16 @@ METHODS: dict[str, Callable[..., Alignment]] = {
     "deep_align": _deep_align,
 }
 """Every aligner by name; names joined by ``+`` start from one another's result."""
+_FUNCTIONS: dict[str, Callable[..., Alignment]] = {
+    "weight_matching": weight_matching,
+    "activation_matching": activation_matching,
+    "ste": straight_through,
+    "sinkhorn": sinkhorn_rebasin,
+}
 SCALE_TURNS = 10
 """Matches and rescalings that ``scale=True`` takes turns at before it gives up."""
+RUNNING = ("activation_matching", "ste")
+"""Methods that always run the networks, so that they need modules."""
 STARTABLE = ("weight_matching", "ste", "sinkhorn")
 """Methods that can start from another one's result."""
 
@@ -109,6 +118,7 @@ def match(
     *,
     data: Data = None,
     example_input: Tensor | None = None,
+    spec: Spec | None = None,
     seed: int | None = None,
     generator: torch.Generator | None = None,
     aligner: DeepAlign | None = None,
@@ -118,12 +128,13 @@ def match(
     """Find how network b must be permuted to match network a.
 
     Args:
-        a: The reference: a module or its WeightGraph.
+        a: The reference: a module, its WeightGraph, or its state dict (see :func:`wsgraph.to_graph`).
         b: The network to permute, of the same architecture.
         method: One of :data:`METHODS`, or several joined by ``+``: each starts from the result of the one before, as in
             ``"weight_matching+sinkhorn"``.
         data: For methods that run the networks: inputs, pairs (inputs, targets), a loader, or ``"noise"``.
         example_input: Needed where the input's shape cannot be inferred.
+        spec: The symmetry of both; traced when omitted.
         seed: Makes the result reproducible; or pass a ``generator``.
         aligner: The learned aligner that ``deep_align`` uses, in place of the default one.
         scale: Take turns with rescaling b's neurons to those of a (see :func:`align.scale.match_scale`), so that the
@@ -137,27 +148,48 @@ def match(
         >>> a, b = (nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)) for _ in range(2))
         >>> b = align.match(a, b).apply(b)
     """
+    if not isinstance(method, str):
+        raise TypeError(
+            f"match(a, b, method): the third argument is the method, one of {list(METHODS)}, got "
+            f"{type(method).__name__}; example inputs go into example_input=, data goes into data="
+        )
     names = method.split("+")
     for k, name in enumerate(names):
         if name not in METHODS:
             raise ValueError(f"no method '{name}'; choose among {list(METHODS)}, or join several by '+'")
         if k > 0 and name not in STARTABLE:
             raise ValueError(f"'{name}' starts from scratch, so nothing can come before it; {list(STARTABLE)} can")
+        if name in RUNNING:
+            require_modules(f"{name} runs the networks", (a, b))
+    _require_options(names[-1], options)
     if generator is None and seed is not None:
         generator = torch.Generator().manual_seed(seed)
-    common = (data, example_input, generator, aligner)
+    a, b = read_state_dicts((a, b), example_input, spec)
+    common = (data, example_input, spec, generator, aligner)
     if scale:
         return _with_scale(a, b, names, common, options)
     return _chain(a, b, names, common, options)
 
 
-def _chain(a: Network, b: Network, names: list[str], common: tuple[Any, ...], options: dict[str, Any]) -> Alignment:
+def _require_options(method: str, options: dict[str, Any]) -> None:
+    """Raise if the method has no such option, naming those it has."""
+    given = {f.name for f in fields(_Call)}
+    taken = inspect.signature(_FUNCTIONS[method]).parameters if method in _FUNCTIONS else ()
+    known = [name for name in taken if name not in given]
+    for name in options:
+        if name not in known:
+            common = [p.name for p in inspect.signature(match).parameters.values() if p.kind is p.KEYWORD_ONLY]
+            raise TypeError(
+                f"'{method}' has no option '{name}'; it has {known or 'none'}, and match itself takes {common}"
+            )
+
+
+def _chain(a: Any, b: Any, names: list[str], common: tuple[Any, ...], options: dict[str, Any]) -> Alignment:
     """Run methods one after the other, each from the result of the one before."""
-    data, example_input, generator, aligner = common
     found: Alignment | None = None
     elapsed = 0.0
     for k, name in enumerate(names):
-        call = _Call(a, b, data, found, example_input, generator, aligner)
+        call = _Call(a, b, found, *common)
         found = METHODS[name](call, **(options if k == len(names) - 1 else {}))
         elapsed += found.elapsed
     assert found is not None
@@ -165,11 +197,9 @@ def _chain(a: Network, b: Network, names: list[str], common: tuple[Any, ...], op
     return found
 
 
-def _with_scale(
-    a: Network, b: Network, names: list[str], common: tuple[Any, ...], options: dict[str, Any]
-) -> Alignment:
+def _with_scale(a: Any, b: Any, names: list[str], common: tuple[Any, ...], options: dict[str, Any]) -> Alignment:
     """Match, rescale the permuted b to a, match again, until the permutation rests."""
-    left, right = (as_graph(n, common[1]) for n in (a, b))
+    left, right = _Call(a, b, None, *common).graphs()
     now, total, elapsed = right, Permutation.identity(right.spec), 0.0
     for turn in range(SCALE_TURNS):
         network = now if isinstance(b, WeightGraph) else with_tensors(b, now.tensors)
@@ -181,8 +211,3 @@ def _with_scale(
             break
         now = match_scale(left, found.permutation.apply(now))
     return Alignment(left, right, None, total.maps, "+".join(names), elapsed, found.converged and rests)
-
-
-def as_graph(network: Network, example_input: Tensor | None = None) -> WeightGraph:
-    """The WeightGraph of a module, or the graph itself."""
-    return network if isinstance(network, WeightGraph) else to_graph(network, example_input)

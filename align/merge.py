@@ -10,9 +10,11 @@ from torch import Tensor, nn
 from wsgraph import WeightGraph, to_graph
 from wsgraph.modules import tensors_of, with_tensors
 
-from .alignment import Alignment
+from .alignment import Alignment, apply_each
 from .barrier import require_same_shapes
 from .batches import Data
+from .match import METHODS
+from .networks import require_modules
 from .repair import repair as apply_repair
 from .repair import reset_batchnorm
 from .scale import match_scale
@@ -43,11 +45,19 @@ def merge(
     """
     if len(models) < 2:
         raise ValueError(f"merge needs at least two models, got {len(models)}")
+    for model in models:
+        named = isinstance(model, str) and model.split("+")[0] in METHODS
+        if named or isinstance(model, Alignment):
+            raise TypeError(
+                f"merge averages all its positional arguments, got {model!r} among them; to align first, pass "
+                f"alignment={f'align.match(a, b, {model!r})' if named else 'that'}"
+            )
+    require_modules("merge makes a module", models)
     if repair not in REPAIRS:
         raise ValueError(f"repair '{repair}' is not one of {REPAIRS}")
     if repair != "none" and data is None:
         raise ValueError(f"repair='{repair}' measures activations: pass data=inputs")
-    aligned = _aligned(models, alignment)
+    aligned = [models[0], *apply_each(alignment, models[1:])]
     if scale:
         aligned = [aligned[0], *(_scaled(aligned[0], m, alignment) for m in aligned[1:])]
     shares = _shares(weights, len(models))
@@ -59,15 +69,6 @@ def merge(
     if repair == "batchnorm":
         return reset_batchnorm(merged, None, data)
     return apply_repair(merged, aligned, data) if repair == "repair" else merged
-
-
-def _aligned(models: Sequence[nn.Module], alignment: Alignment | Sequence[Alignment] | None) -> list[nn.Module]:
-    if alignment is None:
-        return list(models)
-    several = [alignment] if isinstance(alignment, Alignment) else list(alignment)
-    if len(several) != len(models) - 1:
-        raise ValueError(f"{len(models)} models need {len(models) - 1} alignments to the first, got {len(several)}")
-    return [models[0], *(x.apply(m) for x, m in zip(several, models[1:], strict=True))]
 
 
 def _scaled(reference: nn.Module, model: nn.Module, alignment: Alignment | Sequence[Alignment] | None) -> nn.Module:

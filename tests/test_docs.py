@@ -31,6 +31,7 @@ def test_blocks_and_commands_are_found() -> None:
     assert {"README.md", "training.md", "zoos.md", "results.md"} <= {name for name, _, _ in COMMANDS}
 
 
+@pytest.mark.filterwarnings("ignore:.*assuming a plain chain of layers")  # which a page may say
 @pytest.mark.parametrize("name", BLOCKS)
 def test_python_blocks_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # files that a block writes vanish

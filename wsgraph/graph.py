@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -17,6 +19,10 @@ from .sparsity import find_support
 from .spec import Block, Spec
 from .trace import trace
 
+_ASSUMED = (
+    "the Spec is read off the tensors of a state dict, assuming a plain chain of layers; where layers branch or add up "
+    "(residual networks), permuted weights would compute something else: pass the module, or spec="
+)
 _NODE_KEYS, _EDGE_KEYS = ("x", "pos", "group"), ("edge_index", "edge_attr")
 
 
@@ -227,8 +233,8 @@ def to_graph(
     proportion to them.
 
     Args:
-        network: A module, or the state dict of a plain MLP or CNN whose layers come in order (for anything else pass
-            ``spec`` or the module).
+        network: A module, or the state dict of a plain MLP or CNN whose layers come in order. Whether it is one cannot
+            be told from tensors, hence a warning: for anything else pass ``spec`` or the module.
         example_input: What :func:`wsgraph.trace` needs when it cannot infer it.
         spec: A ready Spec; nothing is traced then.
         verify: Whether the trace checks itself numerically (once per architecture).
@@ -244,9 +250,12 @@ def to_graph(
                     f"'{name}' is of type {type(value).__name__}, expected a tensor; if this is a checkpoint with "
                     "other things in it, pass the state dict itself, e.g. to_graph(checkpoint['model'])"
                 )
-        spec = spec or spec_of_state_dict(tensors)
+        if spec is None:
+            spec = spec_of_state_dict(tensors)
+            warnings.warn(_ASSUMED, stacklevel=2)
     else:
-        raise TypeError(f"to_graph expects an nn.Module or a state dict, got {type(network).__name__}")
+        load = "; load it first: safetensors.torch.load_file(path)" if isinstance(network, (str, os.PathLike)) else ""
+        raise TypeError(f"to_graph expects an nn.Module or a state dict, got {type(network).__name__}{load}")
     spec.check(tensors)
     _require_finite(tensors)
     return WeightGraph(Network(spec, tensors, find_support(spec, tensors)))

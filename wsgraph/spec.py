@@ -31,6 +31,9 @@ in that, tells which. The weight of a convolution with groups is ``("outputs", "
 Product: TypeAlias = tuple[Factor, ...]
 """Row-major product: ``("conv5", 7, 7)`` is what Flatten leaves of 7 × 7 maps."""
 
+_NOT_IN_TENSORS = ("activation", "shape", "role", "block")
+"""Fields of groups and parameters that a Spec read off a state dict can only guess."""
+
 
 @dataclass(frozen=True)
 class Group:
@@ -223,7 +226,10 @@ class Spec:
                 raise ValueError(f"'{name}' has shape {tuple(tensor.shape)}, but the Spec expects {self.shape(name)}")
 
     def require_same(self, other: Spec, what: str = "networks") -> None:
-        """Raise if ``other`` is another architecture, naming the first difference."""
+        """Raise if ``other`` is another architecture, naming the first difference.
+
+        Activations that a Spec does not know, because it was read off a state dict, are no difference.
+        """
         if self.fingerprint == other.fingerprint:
             return
         for name in dict.fromkeys([*self.params, *other.params]):
@@ -237,7 +243,25 @@ class Spec:
                     f"the two {what} have different architectures: '{name}' is {self.shape(name)} in the first and "
                     f"{other.shape(name)} in the second"
                 )
-        raise ValueError(f"the two {what} have equal shapes but different symmetries:\n{self}\n\n{other}")
+        if differing := self._differing(other):
+            listed = "\n".join(f"- {line}" for line in differing)
+            raise ValueError(f"the two {what} have equal shapes but different symmetries:\n{listed}")
+
+    def _differing(self, other: Spec) -> list[str]:
+        """What groups and parameters of equal shapes do not have in common, one line each."""
+        read_off = any(g.activation == "unknown" for spec in (self, other) for g in spec.groups.values())
+        skipped = _NOT_IN_TENSORS if read_off else ()
+        out = []
+        for mine, theirs in ((self.groups, other.groups), (self.params, other.params)):
+            for name in dict.fromkeys([*mine, *theirs]):
+                if name not in mine or name not in theirs:
+                    out.append(f"only the {'first' if name in mine else 'second'} has a group '{name}'")
+                    continue
+                for key in (f.name for f in fields(mine[name]) if f.name not in skipped):
+                    x, y = (_shown(getattr(items[name], key)) for items in (mine, theirs))
+                    if x != y:
+                        out.append(f"'{name}' has {key} {x!r} in the first and {y!r} in the second")
+        return out or ["their layers come in another order"] * (self.blocks != other.blocks)
 
     def to_json(self) -> str:
         """Serialise; :meth:`from_json` is the inverse."""
@@ -290,6 +314,10 @@ def as_axis(value: Axis | Factor | Product) -> Axis:
     if isinstance(value, Axis):
         return value
     return Axis((value if isinstance(value, tuple) else (value,),))
+
+
+def _shown(value: Any) -> Any:
+    return " × ".join(map(str, value)) if isinstance(value, tuple) else value
 
 
 def _by_name(items: Iterable[Any]) -> Mapping[str, Any]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import logging
 import operator
+import threading
 import traceback
 import warnings
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +32,7 @@ INPUT, OUTPUT, UNUSED = "network input", "network output", "not used by forward"
 
 _CACHE: OrderedDict[Any, tuple[Spec, bool]] = OrderedDict()  # and whether it was verified
 _CACHE_SIZE = 256
+_QUIET = threading.RLock()  # what it silences belongs to all threads
 
 
 def trace(model: nn.Module, example_input: Any = None, *, verify: bool = True) -> Spec:
@@ -81,13 +86,14 @@ def _export(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         call(copy, args, kwargs)
     except Exception as error:
         shapes = [tuple(a.shape) if isinstance(a, Tensor) else a for a in (*args, *kwargs.values())]
+        used = next((t.dtype for t in tensors_of(model).values() if t.is_floating_point()), torch.float32)
+        dtype = "" if used == torch.get_default_dtype() else f", dtype={used}"
         raise ValueError(
             f"{type(model).__name__} cannot be called with the example input {shapes}: {error}\n"
-            "Pass one that forward accepts: wsgraph.trace(model, torch.randn(2, ...))"
+            f"Pass one that forward accepts: wsgraph.trace(model, torch.randn(2, ...{dtype}))"
         ) from error
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch's own deprecation notices about export internals
+        with _quiet():
             program = torch.export.export(copy, args, kwargs)
             if ops.is_understood(program.graph):
                 return program  # decomposing takes twice as long as exporting
@@ -102,6 +108,19 @@ def _export(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
             "trace(model.body, example_input), or describe the symmetry yourself and pass it: "
             "to_graph(model, spec=Spec(groups=..., params=...))"
         ) from error
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Inside, torch says nothing: no notices about export internals, no log, no half-finished graph on stderr."""
+    with _QUIET, warnings.catch_warnings(), redirect_stderr(io.StringIO()):
+        warnings.simplefilter("ignore")
+        before = logging.root.manager.disable
+        logging.disable()
+        try:
+            yield
+        finally:
+            logging.disable(before)
 
 
 def _blamed_line(error: BaseException) -> str:

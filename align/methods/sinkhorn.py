@@ -16,11 +16,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from wsgraph import Permutation, WeightGraph, to_graph
+from wsgraph import Permutation, Spec, WeightGraph
 
 from ..alignment import Alignment, counted
 from ..batches import Data
 from ..implicit import implicit_maps
+from ..networks import as_graph
 from ..progress import progress
 from ..projection import hard_maps, soft_maps
 from .objective import Best, LineLoss, Loss
@@ -44,6 +45,7 @@ def sinkhorn_rebasin(
     gradient: str = "unrolled",
     check_every: int = 25,
     example_input: Tensor | None = None,
+    spec: Spec | None = None,
     generator: torch.Generator | None = None,
 ) -> Alignment:
     """Optimise permutation logits with Adam; the hard permutation of the lowest loss seen is returned.
@@ -65,6 +67,7 @@ def sinkhorn_rebasin(
         gradient: ``unrolled`` or ``implicit`` differentiation of the projection.
         check_every: Steps between two looks at the hard loss.
         example_input: Needed where the input's shape cannot be inferred.
+        spec: The symmetry; traced when omitted.
         generator: Randomness of batches, λ and the initial logits.
     """
     if cost not in COSTS:
@@ -72,7 +75,7 @@ def sinkhorn_rebasin(
     if gradient not in ("unrolled", "implicit"):
         raise ValueError(f"gradient '{gradient}' is not one of ('unrolled', 'implicit')")
     start = time.perf_counter()
-    left, right = (g if isinstance(g, WeightGraph) else to_graph(g, example_input) for g in (a, b))
+    left, right = (as_graph(g, example_input, spec) for g in (a, b))
     spec = left.spec
     spec.require_same(right.spec)
     objective = _objective(a, b, (left, right), cost, data, loss, batch_size, generator)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from wsgraph import to_graph
+from wsgraph import Spec, to_graph
 
 from ..alignment import Alignment
 from ..batches import Data
@@ -34,6 +34,7 @@ def straight_through(
     batch_size: int = 512,
     sweeps: int = 2,
     example_input: Tensor | None = None,
+    spec: Spec | None = None,
     generator: torch.Generator | None = None,
 ) -> Alignment:
     """Optimise the loss at the midpoint with straight-through gradients; the best permutation seen is returned.
@@ -49,12 +50,13 @@ def straight_through(
         batch_size: Samples per step.
         sweeps: Weight Matching sweeps per projection.
         example_input: Needed where the input's shape cannot be inferred.
+        spec: The symmetry; traced when omitted.
         generator: Randomness of batches and orders.
     """
     if iterations < 1:
         raise ValueError(f"straight-through estimation needs at least one step, got iterations={iterations}")
     start = time.perf_counter()
-    left, right = to_graph(a, example_input), to_graph(b, example_input)
+    left, right = (to_graph(m, example_input, spec=spec) for m in (a, b))
     spec = left.spec
     spec.require_same(right.spec)
     line = LineLoss(a, b, spec, loss, data)

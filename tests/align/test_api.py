@@ -3,7 +3,6 @@ import torch
 from torch import nn
 
 import align
-from align.progress import progress
 
 PUBLIC = [
     "Alignment", "Barrier", "DeepAlign", "DeepAlignConfig", "Universe", "barrier", "distance", "match", "match_many",
@@ -17,14 +16,6 @@ def test_public_names_are_pinned():
 
 def test_every_public_name_exists_and_is_documented():
     assert [name for name in align.__all__ if not getattr(align, name).__doc__] == []
-
-
-def test_bars_may_be_nested_on_a_terminal(monkeypatch, capsys):
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    with progress("outer", 2) as outer, progress("inner", None) as inner:
-        inner(note="x")
-        outer(advance=2)
-    assert "outer" in capsys.readouterr().err
 
 
 @pytest.mark.filterwarnings("ignore:.*raise iterations")  # nothing is better than anything here

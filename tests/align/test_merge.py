@@ -104,7 +104,7 @@ def test_errors():
         align.merge(a, b, weights=[1])
     with pytest.raises(ValueError, match="sum other than 0"):
         align.merge(a, b, weights=[1, -1])
-    with pytest.raises(ValueError, match="3 models need 2 alignments to the first, got 1"):
+    with pytest.raises(ValueError, match="2 networks to align need as many alignments, got 1"):
         align.merge(a, b, b, alignment=align.match(a, b, "identity"))
     with pytest.raises(ValueError, match=r"different architectures: '0.weight' is \(4, 3\) in one and \(5, 3\)"):
         align.merge(a, mlp(3, 5, 2))

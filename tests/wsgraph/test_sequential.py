@@ -5,8 +5,9 @@ from torch import nn
 
 from wsgraph import Permutation, to_graph, trace
 from wsgraph.sequential import spec_of_state_dict
-from wsgraph.testing import assert_function_preserved
+from wsgraph.testing import Residual, assert_function_preserved
 
+quiet = pytest.mark.filterwarnings("ignore:.*assuming a plain chain of layers")
 CHAINS = {
     "mlp": lambda: mlp(4, 5, 6, 2),
     "no bias": lambda: nn.Sequential(nn.Linear(4, 5, bias=False), nn.ReLU(), nn.Linear(5, 2)),
@@ -32,12 +33,14 @@ def test_a_state_dict_gives_the_symmetry_of_its_module(name):
         assert spec.params[param].block == traced.params[param].block
 
 
+@quiet
 @pytest.mark.parametrize("name", CHAINS)
 def test_permuting_by_that_symmetry_preserves_the_function(name):
     model = CHAINS[name]()
     assert_function_preserved(model, spec=to_graph(model.state_dict()).spec)
 
 
+@quiet
 def test_a_permuted_state_dict_loads_again():
     model = cnn()
     graph = to_graph(model.state_dict())
@@ -69,3 +72,22 @@ def test_what_is_not_a_chain_is_refused(tensors, message):
 def test_the_error_offers_the_alternatives():
     with pytest.raises(ValueError, match=r"pass the module, to_graph\(model\), or spec="):
         to_graph({"a.weight": torch.zeros(3, 4), "b.weight": torch.zeros(2, 5)})
+
+
+def test_a_chain_is_an_assumption_said_once():
+    model = nn.Sequential(nn.Conv2d(3, 4, 1), Residual(4, 4, norm=False), nn.Conv2d(4, 2, 1))
+    with pytest.warns(UserWarning, match="assuming a plain chain of layers.* pass the module, or spec=") as caught:
+        graph = to_graph(model.state_dict())
+    assert [w.filename for w in caught] == [__file__]
+    to_graph(model.state_dict(), spec=trace(model))  # says nothing
+    with pytest.raises(ValueError, match="equal shapes but different symmetries"):  # and what is known speaks up
+        to_graph(model).spec.require_same(graph.spec)
+
+
+@quiet
+@pytest.mark.parametrize("name", CHAINS)
+def test_what_a_state_dict_cannot_tell_is_no_difference(name):
+    model = CHAINS[name]()
+    known, guessed = to_graph(model).spec, to_graph(model.state_dict()).spec
+    known.require_same(guessed)
+    guessed.require_same(known)

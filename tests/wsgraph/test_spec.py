@@ -125,8 +125,19 @@ def test_two_architectures_are_told_apart_by_name(spec):
         spec.require_same(wider)
     with pytest.raises(ValueError, match=r"different architectures: only the first has a parameter 'fc2.weight'"):
         spec.require_same(shorter)
-    with pytest.raises(ValueError, match="two permutations have equal shapes but different symmetries"):
+    with pytest.raises(ValueError, match="two permutations have equal shapes but different symmetries") as error:
         spec.require_same(stiffer, "permutations")
+    assert str(error.value).splitlines()[1:] == ["- 'fc1' has why '' in the first and 'sliced' in the second"]
+
+
+def test_only_the_difference_is_shown(spec):
+    other = Spec([INPUT, Group("hidden", 3), OUTPUT], layers("hidden"))
+    with pytest.raises(ValueError, match="only the first has a group 'fc1'") as error:
+        spec.require_same(other)
+    assert "'fc1.weight' has axes 'fc1 × input' in the first and 'hidden × input' in the second" in str(error.value)
+    backwards = Spec([INPUT, HIDDEN, OUTPUT], reversed(layers()))
+    with pytest.raises(ValueError, match="- their layers come in another order"):
+        spec.require_same(backwards)
 
 
 def test_copies_are_the_same_object(spec):

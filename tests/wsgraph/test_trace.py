@@ -1,4 +1,5 @@
 import copy
+import logging
 import sys
 
 import pytest
@@ -262,7 +263,7 @@ def test_a_module_without_parameters():
         trace(nn.ReLU())
 
 
-def test_control_flow_that_depends_on_data():
+def test_control_flow_that_depends_on_data(capfd, caplog):
     with pytest.raises(
         ValueError, match=r"torch.export cannot export Branching, usually because forward branches"
     ) as error:
@@ -270,6 +271,8 @@ def test_control_flow_that_depends_on_data():
     assert "to_graph(model, spec=Spec(groups=..., params=...))" in str(error.value)
     assert "test_trace.py, line " in str(error.value)
     assert ": return self.fc(x) if x.sum() > 0 else -self.fc(x)" in str(error.value)
+    assert (*capfd.readouterr(), caplog.text) == ("", "", "")  # torch keeps its own account to itself
+    assert logging.root.manager.disable == 0
 
 
 def test_a_submodule_of_what_cannot_be_exported_can_be_traced():
@@ -289,6 +292,8 @@ def test_a_wrong_example_input():
     with pytest.raises(ValueError, match=r"Sequential cannot be called with the example input \[\(2, 9\)\]") as error:
         trace(mlp(4, 5, 2), torch.randn(2, 9))
     assert "wsgraph.trace(model, torch.randn(2, ...))" in str(error.value)
+    with pytest.raises(ValueError, match=r"wsgraph.trace\(model, torch.randn\(2, ..., dtype=torch.float64\)\)"):
+        trace(mlp(4, 5, 2).double(), torch.randn(2, 4))
 
 
 def test_a_wrong_symmetry_is_an_error_that_names_the_group(monkeypatch):
