@@ -1,11 +1,12 @@
 """All figures in one style: readable labels, colours that survive colour blindness, PNG and SVG.
 
 Every function takes the path of its picture. Given ``folder/name.png`` it writes ``folder/name.svg`` beside it, and the
-other way round; the folder is made where there is none.
+other way round; the folder is made where there is none. :func:`add_output` lets a script ask for that path.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -51,6 +52,27 @@ SHOWN_MARKERS = 25
 """Markers per curve, at most."""
 TOWERING = 4
 """A curve this many times as high as the next one hides what the others do."""
+
+
+def add_output(parser: argparse.ArgumentParser, script: str) -> None:
+    """Add the option ``--output``: where the script's picture goes. In a folder it is named after the script.
+
+    Args:
+        parser: Of the script's options.
+        script: Its ``__file__``.
+    """
+    known = Figure().canvas.get_supported_filetypes()
+
+    def picture(text: str) -> Path:
+        path = Path(text)
+        if path.is_dir() or not path.suffix:
+            return path / f"{Path(script).stem}.png"
+        if path.suffix[1:].lower() not in known:
+            raise argparse.ArgumentTypeError(f"{text} is neither a folder nor a picture (.png, .svg or .pdf)")
+        return path
+
+    text = "a picture (.png; an .svg is written beside it) or a folder; default: %(default)s"
+    parser.add_argument("--output", type=picture, default="outputs", metavar="PATH", help=text)
 
 
 def plot_lines(curves: Mapping[str, Barrier], path: str | os.PathLike[str], title: str = "") -> None:

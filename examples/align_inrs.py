@@ -10,20 +10,19 @@ the average of their weights is not, until one is aligned to the other.
 
 import argparse
 import math
-from pathlib import Path
 
 import torch
 from torch.nn import functional as F
 
 import align
 from align.demo import digits
-from align.plots import plot_curves, plot_images
+from align.plots import add_output, plot_curves, plot_images
 from align.zoo.architectures import inr
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--signal", choices=("wave", "digit"), default="wave", help="what the networks represent")
 parser.add_argument("--quick", action="store_true", help="few steps")
-parser.add_argument("--output", type=Path, default=Path("outputs/align_inrs.png"), help="where the picture goes")
+add_output(parser, __file__)
 args = parser.parse_args()
 torch.set_num_threads(1)  # tiny matrices: more threads only wait for one another
 

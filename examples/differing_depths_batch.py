@@ -9,7 +9,6 @@ after the other, and answers with one Alignment per pair, in order.
 
 import argparse
 import time
-from pathlib import Path
 
 import torch
 from rich.console import Console
@@ -17,15 +16,13 @@ from rich.table import Table
 
 import align
 from align.demo import digits, train
-from align.plots import plot_line_panels
+from align.plots import add_output, plot_line_panels
 from align.zoo.architectures import mlp
 from wsgraph import to_graph
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--quick", action="store_true", help="few networks, barely trained")
-parser.add_argument(
-    "--output", type=Path, default=Path("outputs/differing_depths_batch.png"), help="where the picture goes"
-)
+add_output(parser, __file__)
 args = parser.parse_args()
 torch.set_num_threads(1)  # tiny matrices: more threads only wait for one another
 

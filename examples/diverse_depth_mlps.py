@@ -10,7 +10,6 @@ pair within each depth. The pretrained aligner, which never saw digits, stands b
 
 import argparse
 import time
-from pathlib import Path
 
 import torch
 from rich.console import Console
@@ -18,15 +17,13 @@ from rich.table import Table
 
 import align
 from align.evaluation import line_barrier, pairs_of
-from align.plots import plot_lines
+from align.plots import add_output, plot_lines
 from align.trainer import TrainConfig, train_aligner
 from align.zoo import Recipe, ZooConfig, build
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--quick", action="store_true", help="few networks, few steps")
-parser.add_argument(
-    "--output", type=Path, default=Path("outputs/diverse_depth_mlps.png"), help="where the picture goes"
-)
+add_output(parser, __file__)
 args = parser.parse_args()
 torch.set_num_threads(1)  # tiny matrices: more threads only wait for one another
 

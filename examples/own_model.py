@@ -7,7 +7,6 @@ Nothing about the model is declared anywhere: its symmetry is traced from the fo
 """
 
 import argparse
-from pathlib import Path
 
 import torch
 from rich.console import Console
@@ -17,13 +16,13 @@ from torch.nn import functional as F
 
 import align
 from align.demo import digits, train
-from align.plots import plot_line_panels
+from align.plots import add_output, plot_line_panels
 from wsgraph import to_graph
 from wsgraph.testing import assert_function_preserved
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--quick", action="store_true", help="train for one epoch only")
-parser.add_argument("--output", type=Path, default=Path("outputs/own_model.png"), help="where the picture goes")
+add_output(parser, __file__)
 args = parser.parse_args()
 torch.set_num_threads(1)  # small matrices: more threads only wait for one another
 

@@ -8,19 +8,18 @@ weight matching nor the learned aligner looks at data.
 """
 
 import argparse
-from pathlib import Path
 
 import torch
 from torch.testing import assert_close
 
 import align
 from align.demo import digits, network, train
-from align.plots import plot_lines
+from align.plots import add_output, plot_lines
 from wsgraph import to_graph
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--quick", action="store_true", help="train for one epoch only")
-parser.add_argument("--output", type=Path, default=Path("outputs/quickstart.png"), help="where the picture goes")
+add_output(parser, __file__)
 args = parser.parse_args()
 torch.set_num_threads(1)  # tiny matrices: more threads only wait for one another
 

@@ -8,19 +8,18 @@ the smallest distance over all permutations of their neurons shows it, without r
 """
 
 import argparse
-from pathlib import Path
 
 import torch
 
 import align
 from align.demo import digits, train
 from align.distance import plane
-from align.plots import plot_map
+from align.plots import add_output, plot_map
 from align.zoo.architectures import mlp
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--quick", action="store_true", help="few networks, barely trained")
-parser.add_argument("--output", type=Path, default=Path("outputs/weight_space_map.png"), help="where the picture goes")
+add_output(parser, __file__)
 args = parser.parse_args()
 torch.set_num_threads(1)  # tiny matrices: more threads only wait for one another
 torch.manual_seed(0)

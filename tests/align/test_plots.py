@@ -1,4 +1,6 @@
+import argparse
 import re
+from pathlib import Path
 
 import matplotlib
 import pytest
@@ -10,6 +12,7 @@ from align.plots import (
     COLOURS,
     MARKERS,
     STYLE,
+    add_output,
     plot_curves,
     plot_images,
     plot_line_panels,
@@ -143,3 +146,37 @@ def test_the_label_is_the_barrier_unless_given(tmp_path, monkeypatch):
     Barrier(LAM, 4 * LAM * (1 - LAM)).plot(tmp_path / "x.png")
     Barrier(LAM, LAM).plot(tmp_path / "x.png", label="mine")
     assert seen == ["barrier 1", "mine"]
+
+
+def output(*words):
+    parser = argparse.ArgumentParser()
+    add_output(parser, "/somewhere/else/example.py")
+    return parser.parse_args(words).output
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("new", "new/example.png"),
+        ("new/deeper/", "new/deeper/example.png"),
+        ("old.d", "old.d/example.png"),
+        (".", "example.png"),
+        ("mine.png", "mine.png"),
+        ("new/mine.SVG", "new/mine.SVG"),
+    ],
+)
+def test_a_script_writes_a_picture_or_into_a_folder(given, expected, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "old.d").mkdir()
+    assert output("--output", given) == Path(expected)
+
+
+def test_a_script_writes_into_outputs_unless_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert output() == Path("outputs/example.png")
+
+
+def test_a_picture_of_unknown_kind_is_refused_before_the_work_begins(capsys):
+    with pytest.raises(SystemExit):
+        output("--output", "mine.pgn")
+    assert "mine.pgn is neither a folder nor a picture (.png, .svg or .pdf)" in capsys.readouterr().err
