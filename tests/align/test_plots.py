@@ -57,6 +57,8 @@ def test_low_curves_are_shown_closer_where_one_towers_over_them(tmp_path):
     plot_lines(curves | {"d": Barrier(LAM, 8 * LAM)}, tmp_path / "alike.svg")
     assert "closer" in texts(tmp_path / "towering.svg")
     assert "closer" not in texts(tmp_path / "alike.svg")
+    plot_line_panels({"left": curves, "right": curves}, tmp_path / "panels.svg")
+    assert {"left", "left, closer", "right", "right, closer"} <= set(texts(tmp_path / "panels.svg"))
 
 
 @pytest.mark.parametrize("name", PICTURES)
@@ -89,20 +91,38 @@ def test_several_pairs_have_a_band(tmp_path):
     assert text.count("FillBetweenPolyCollection") + text.count("PolyCollection") >= len(curves)
     for colour in COLOURS:
         assert colour.lower() in text.lower()
+    assert "mean of 4 pairs, band: ± one standard error" in texts(path)
 
 
 def test_panels_have_titles_and_one_legend(tmp_path):
     path = tmp_path / "panels.svg"
-    plot_line_panels({"3 layers": {"naive": HILL}, "4 layers": {"naive": HILL}}, path)
+    plot_line_panels({"3 layers": {"not aligned": HILL}, "4 layers": {"not aligned": HILL}}, path)
     found = texts(path)
     assert {"3 layers", "4 layers"} <= set(found)
-    assert found.count("naive") == 1
+    assert found.count("not aligned") == 1
 
 
 def test_logarithmic_curves_have_plain_numbers(tmp_path):
     path = tmp_path / "curves.svg"
     plot_curves({"errors": ([1, 2, 3], [0.03, 1, 60])}, path, "networks", "errors", scale="log")
-    assert {"0.05", "1", "50", "networks", "errors"} <= set(texts(path))
+    assert {"0.05", "1", "50", "networks", "errors (log scale)"} <= set(texts(path))
+    plot_curves({"errors": ([1, 2, 3], [30, 40, 60])}, path, "networks", "errors", scale="log")
+    assert {"30", "40", "50"} <= set(texts(path))
+
+
+def test_counts_have_no_ticks_in_between(tmp_path):
+    path = tmp_path / "curves.svg"
+    plot_curves({"errors": ([2, 3], [0.4, 0.4])}, path, "networks", "errors")
+    assert "2.5" not in texts(path)
+    plot_curves({"errors": ([2.0, 3.0], [0.4, 0.4])}, path, "seconds", "errors")
+    assert "2.4" in texts(path)
+
+
+def test_what_curves_are_held_against_takes_no_colour(tmp_path):
+    path = tmp_path / "curves.svg"
+    plot_curves({"signal": (LAM, LAM), "mine": (LAM, LAM)}, path, "x", "y", target="signal")
+    assert COLOURS[0].lower() in path.read_text()
+    assert COLOURS[1].lower() not in path.read_text()
 
 
 def test_wrong_predictions_are_counted_and_coloured(tmp_path):
@@ -111,11 +131,19 @@ def test_wrong_predictions_are_counted_and_coloured(tmp_path):
     plot_permutations({"noise": (scores, truth, truth)}, tmp_path / "right.png")
     assert "4 of 6 right" in texts(tmp_path / "wrong.svg")
     assert "6 of 6 right" in texts(tmp_path / "right.svg")
-    orange = tuple(bytes.fromhex(COLOURS[1][1:]))
-    for name, expected in (("wrong", True), ("right", False)):
+    orange, found = tuple(bytes.fromhex(COLOURS[1][1:])), {}
+    for name in ("wrong", "right"):
         with Image.open(tmp_path / f"{name}.png") as picture:
-            colours = {colour for _, colour in picture.convert("RGB").getcolors(1 << 20)}
-        assert (orange in colours) == expected
+            found[name] = {colour: count for count, colour in picture.convert("RGB").getcolors(1 << 20)}[orange]
+    assert found["wrong"] > 10 * found["right"]  # the legend has orange, too
+    assert {"right", "wrong"} <= set(texts(tmp_path / "right.svg"))
+
+
+def test_the_order_of_neurons_does_not_show(tmp_path):
+    scores, found, shuffle = torch.rand(128, 128), torch.randperm(128), torch.randperm(128)
+    plot_permutations({"noise": (scores, found, torch.arange(128))}, tmp_path / "plain.png")
+    plot_permutations({"noise": (scores[:, shuffle], shuffle.argsort()[found], shuffle.argsort())}, tmp_path / "b.png")
+    assert (tmp_path / "plain.png").read_bytes() == (tmp_path / "b.png").read_bytes()
 
 
 def test_the_legend_of_a_map_names_every_kind_once(tmp_path):
@@ -138,6 +166,11 @@ def test_images_share_one_scale(tmp_path):
         width, height = picture.size
         dark, light = (picture.convert("L").getpixel((int(width * x), height // 2)) for x in (0.25, 0.75))
     assert (dark, light) == (0, 255)
+
+
+def test_images_have_captions(tmp_path):
+    plot_images({"dark": torch.zeros(2, 2)}, tmp_path / "images.svg", captions={"dark": "error 0.1"})
+    assert {"dark", "error 0.1"} <= set(texts(tmp_path / "images.svg"))
 
 
 def test_the_label_is_the_barrier_unless_given(tmp_path, monkeypatch):
