@@ -35,7 +35,7 @@ METHODS: dict[str, dict[str, Any]] = {
 }
 """What the demo runs, with fewer iterations than the defaults where it is the optimiser that takes the time."""
 
-LABELS = {"identity": "identity (naive average)"}
+LABELS = {"identity": "not aligned"}
 
 Split = tuple[Tensor, Tensor]
 
@@ -93,7 +93,7 @@ def main() -> None:
         name = LABELS.get(method, method)
         table.add_row(name, f"{float(curve):.3f}", f"{accuracy:.1%}", f"{alignment.elapsed:.2f}")
         if "+" not in method:
-            curves[name] = curve
+            curves[name.replace("_", " ")] = curve
     console.print(table)
     plot_lines(curves, args.output, "Digits: loss between two networks")
     print(f"picture: {args.output}   ({time.perf_counter() - start:.0f} s in all)")

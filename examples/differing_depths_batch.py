@@ -53,7 +53,7 @@ print(f"{len(alignments)} pairs in one call: {together:.3f} s; one by one: {apar
 print(f"Both ways give the same permutations for {same} of {len(alignments)} pairs.\n")
 
 table = Table(title=f"Barrier between digits MLPs on unseen images, mean of {pairs} pairs")
-for column in ("layers", "not aligned", "DeepAlign"):
+for column in ("layers", "not aligned", "deep align"):
     table.add_column(column, justify="right")
 panels = {}
 for k, depth in enumerate(DEPTHS):
@@ -61,7 +61,7 @@ for k, depth in enumerate(DEPTHS):
     moved = [found.apply(b) for found, b in zip(alignments[chosen], right[chosen], strict=True)]
     panels[f"{depth} layers"] = curves = {
         "not aligned": align.barrier(left[chosen], right[chosen], data=test),
-        "DeepAlign": align.barrier(left[chosen], moved, data=test),
+        "deep align": align.barrier(left[chosen], moved, data=test),
     }
     table.add_row(str(depth), *(f"{float(curve):.3f}" for curve in curves.values()))
 Console().print(table)

@@ -59,5 +59,6 @@ with torch.no_grad():
 for label, (_, found) in curves.items():
     table.add_row(label, *(f"{value:.1f} %" for value in found))
 Console().print(table)
-plot_curves(curves, args.output, "networks", "errors on unseen images, %", "One network made of many", scale="log")
+title = "One network made of many"
+plot_curves(curves, args.output, "number of networks", "errors on unseen images, %", title, scale="log")
 print(f"picture: {args.output}")

@@ -34,7 +34,7 @@ print("What may be permuted, and what is pinned:")
 print(to_graph(a).spec)
 print(f"\nAccuracy on unseen images: a {accuracy(a):.1%}, b {accuracy(b):.1%}. Their average,")
 
-methods = {"not aligned": "identity", "weight matching": "weight_matching", "DeepAlign": "deep_align"}
+methods = {"not aligned": "identity", "weight matching": "weight_matching", "deep align": "deep_align"}
 curves = {}
 for label, method in methods.items():
     alignment = align.match(a, b, method)

@@ -38,5 +38,5 @@ for noise in (0.1, 0.5, 1.0):
     pairs[f"noise {noise:.0%}"] = alignment.scores[GROUP], found, truth
     print(f"noise of {noise:4.0%} of the weights' size: {int((found == truth).sum())} of {len(truth)} neurons right")
 
-plot_permutations(pairs, args.output, "DeepAlign on shuffled, noisy copies of one network")
+plot_permutations(pairs, args.output, "Deep align on shuffled, noisy copies of one network")
 print(f"picture: {args.output}")

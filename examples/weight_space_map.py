@@ -43,11 +43,11 @@ def neighbours(distances):
 
 
 maps = {}
-for title, method in {"weights as they are": "identity", "up to permutation": "weight_matching"}.items():
+for title, method in {"not aligned": "identity", "weight matching": "weight_matching"}.items():
     distances = align.pairwise_distance(networks, method)
-    maps[title] = plane(distances)
-    right = neighbours(distances)
-    print(f"{title:20} {right} of {len(networks)} networks have a nearest neighbour that learned the same")
+    points, right = plane(distances), f"{neighbours(distances)} of {len(networks)}"
+    maps[f"{title}: {right}"] = points
+    print(f"{title:16} {right} networks have a nearest neighbour that learned the same")
 
-plot_map(maps, labels, args.output, "Digits networks by the distance of their weights")
+plot_map(maps, labels, args.output, "Distances of weights: whose nearest neighbour learned the same?")
 print(f"picture: {args.output}")
