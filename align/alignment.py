@@ -139,7 +139,7 @@ class Alignment:
         moved = sum(int((idx != torch.arange(len(idx))).sum()) for idx in self.maps.values())
         total = sum(len(idx) for idx in self.maps.values())
         state = "" if self.converged else ", not converged"
-        neurons = f"{moved} of {total} neurons moved in {len(self.maps)} groups"
+        neurons = f"{moved} of {total} neurons moved in {len(self.maps)} group{'s' * (len(self.maps) != 1)}"
         if not self.square:
             matched = sum(len(pairs) for pairs in self.pairs.values())
             neurons = f"{matched} of {total} neurons matched, partial: different widths, see .pairs"

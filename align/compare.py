@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf, isfinite
 from typing import Any
 
 from rich.table import Table
@@ -40,7 +41,7 @@ def methods(aligner: DeepAlign, whole: bool, sinkhorn: int, scratch: int) -> lis
     """What is compared. Methods that minimise the task's loss get samples; activation matching also gets noise."""
     learned = {"aligner": aligner}
     found = [
-        Method("naive", "identity", {}),
+        Method("not aligned", "identity", {}),
         Method("weight matching", "weight_matching", {}),
         Method("activation matching", "activation_matching", {}, "some"),
         *([Method("activation matching, all samples", "activation_matching", {}, "all")] if whole else []),
@@ -109,7 +110,7 @@ def _moved(zoo: Zoo, pair: tuple[int, int], method: Method, images: int) -> nn.M
 def results_table(zoo: Zoo, results: dict[str, Barrier]) -> Table:
     """For the terminal: barrier with its standard error, AUC, and accuracy half way."""
     count = len(next(iter(results.values())).loss)
-    table = Table(title=f"{zoo.folder.name}: {count} pairs of held-out networks")
+    table = Table(title=f"{title_of(zoo)}: {pairs_in_words(count)} of held-out networks", caption=zoo.folder.name)
     for column in COLUMNS:
         table.add_column(column, justify="left" if column == "method" else "right")
     for name, row in summary(results).items():
@@ -120,7 +121,28 @@ def results_table(zoo: Zoo, results: dict[str, Barrier]) -> Table:
 def cells(row: dict[str, Any]) -> tuple[str, str, str]:
     """The numbers of a row of :func:`summary`, for people."""
     accuracy = "–" if row["accuracy"] is None else f"{row['accuracy']:.1%}"
-    return f"{row['barrier']:.4g} ± {row['error']:.2g}", f"{row['auc']:.4g}", accuracy
+    return with_error(row["barrier"], row["error"]), f"{row['auc']:.4g}", accuracy
+
+
+def with_error(value: float, error: float) -> str:
+    """A number to the second digit of its standard error; one that has none, as a single pair, stands alone.
+
+    >>> with_error(1.27512, 0.00934)
+    '1.2751 ± 0.0093'
+    """
+    if not 0 < error < inf or not isfinite(value):
+        return f"{value:.4g}"
+    place = 1 - int(f"{error:.1e}".partition("e")[2])
+    return f"{round(value, place):.{max(place, 0)}f} ± {round(error, place):.{max(place, 0)}f}"
+
+
+def title_of(zoo: Zoo) -> str:
+    """Architecture and data of a zoo, for people: ``mlp on digits``."""
+    return zoo.config.name if zoo.config.data is None else f"{zoo.config.name} on {zoo.config.data}"
+
+
+def pairs_in_words(count: int) -> str:
+    return "1 pair" if count == 1 else f"{count} pairs"
 
 
 def summary(results: dict[str, Barrier]) -> dict[str, dict[str, Any]]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,7 +19,7 @@ from .barrier import Barrier, barrier
 from .data import load
 from .match import match
 from .merge import merge
-from .plots import plot_lines
+from .plots import add_output, plot_lines
 from .progress import progress
 
 METHODS: dict[str, dict[str, Any]] = {
@@ -36,7 +35,7 @@ METHODS: dict[str, dict[str, Any]] = {
 }
 """What the demo runs, with fewer iterations than the defaults where it is the optimiser that takes the time."""
 
-LABELS = {"identity": "identity (naive average)"}
+LABELS = {"identity": "not aligned"}
 
 Split = tuple[Tensor, Tensor]
 
@@ -73,7 +72,7 @@ def train(model: nn.Module, data: Split, seed: int, epochs: int = 20) -> nn.Modu
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, default=Path("outputs/demo.png"), help="where the plot goes")
+    add_output(parser, __file__)
     parser.add_argument("--seed", type=int, default=0, help="of networks and methods")
     args = parser.parse_args()
 
@@ -94,10 +93,10 @@ def main() -> None:
         name = LABELS.get(method, method)
         table.add_row(name, f"{float(curve):.3f}", f"{accuracy:.1%}", f"{alignment.elapsed:.2f}")
         if "+" not in method:
-            curves[name] = curve
+            curves[name.replace("_", " ")] = curve
     console.print(table)
     plot_lines(curves, args.output, "Digits: loss between two networks")
-    console.print(f"Loss along the line: {args.output}   ({time.perf_counter() - start:.0f} s in all)")
+    print(f"picture: {args.output}   ({time.perf_counter() - start:.0f} s in all)")
 
 
 if __name__ == "__main__":

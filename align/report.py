@@ -15,9 +15,10 @@ from wsgraph.augment import Noise
 from wsgraph.files import replacing
 
 from .barrier import Barrier
-from .compare import COLUMNS, cells, summary
+from .compare import COLUMNS, cells, pairs_in_words, summary, title_of
 from .data.pairs import LabelledPairs
 from .deep_align import DeepAlign
+from .evaluation import pairs_of
 from .plots import plot_lines, plot_permutations
 from .zoo import Zoo
 
@@ -26,6 +27,9 @@ Rows = dict[str, dict[str, Any]]
 Metrics = dict[str, Rows]
 PICTURES = ("lines", "permutations")
 PLANTED = "networks and their permuted, noisy copies, first layer"
+DEFINITION = """The barrier is the largest loss on the line between two networks above the line of their own losses, AUC
+the mean of what is above it (of both, lower is better, and 0 means one basin), and accuracy half way that of the
+networks' average; ± is one standard error over pairs. Networks and samples were held out."""
 
 
 def write_run(folder: Path, aligner: DeepAlign, config: DictConfig, zoos: Sequence[Zoo], results: Results) -> None:
@@ -35,13 +39,13 @@ def write_run(folder: Path, aligner: DeepAlign, config: DictConfig, zoos: Sequen
     _write(folder / "config.yaml", settings)
     metrics = {zoo.folder.name: summary(result) for zoo, result in zip(zoos, results, strict=True)}
     _write(folder / "metrics.json", json.dumps(metrics, indent=2))
-    _write(folder / "README.md", card(metrics))  # before the aligner, which would bring an empty one
+    _write(folder / "README.md", card(zoos, metrics))  # before the aligner, which would bring an empty one
     aligner.save_pretrained(folder)
     for zoo, result in zip(zoos, results, strict=True):
-        name = zoo.folder.name
-        plot_lines(result, folder / f"{name}-lines.png", f"{name}: loss between held-out networks")
-        plot_permutations(predictions(aligner, zoo), folder / f"{name}-permutations.png", f"{name}: {PLANTED}")
-    _write(folder / "report.html", page(metrics, settings))
+        name, title = zoo.folder.name, title_of(zoo)
+        plot_lines(result, folder / f"{name}-lines.png", f"{title}: loss between held-out networks")
+        plot_permutations(predictions(aligner, zoo), folder / f"{name}-permutations.png", f"{title}: {PLANTED}")
+    _write(folder / "report.html", page(zoos, metrics, settings))
 
 
 CARD = """---
@@ -50,21 +54,23 @@ library_name: wsgraph
 
 # {title}
 
-`align.DeepAlign.from_pretrained(folder)` loads it; `config.yaml` has every setting of its training. Barriers between
-held-out networks (lower is better, 0 means one basin):
+`align.DeepAlign.from_pretrained(folder)` loads it; `config.yaml` has every setting of its training.
+
+{definition}
 
 {tables}
 """
 
 
-def card(metrics: Metrics) -> str:
+def card(zoos: Sequence[Zoo], metrics: Metrics) -> str:
     """The aligner's model card, in Markdown."""
     tables = []
-    for zoo, rows in metrics.items():
+    for zoo in zoos:
+        rows = metrics[zoo.folder.name]
         lines = [" | ".join((label, *cells(row))) for label, row in rows.items()]
-        head = f"{zoo}, {_pairs(rows)}:\n\n| {' | '.join(COLUMNS)} |\n|---|---:|---:|---:|\n"
+        head = f"{title_of(zoo)}: {_networks(zoo, rows)}.\n\n| {' | '.join(COLUMNS)} |\n|---|---:|---:|---:|\n"
         tables.append(head + "\n".join(f"| {line} |" for line in lines))
-    return CARD.format(title=_title(metrics), tables="\n\n".join(tables))
+    return CARD.format(title=_title(zoos), definition=DEFINITION, tables="\n\n".join(tables))
 
 
 def predictions(aligner: DeepAlign, zoo: Zoo, count: int = 3) -> dict[str, tuple[Tensor, Tensor, Tensor]]:
@@ -91,33 +97,38 @@ table {{ border-collapse: collapse; margin: 1rem 0 }} th, td {{ padding: .3rem .
 th:first-child, td:first-child {{ text-align: left }} thead {{ border-bottom: 2px solid #222 }}
 tbody tr:nth-child(even), pre {{ background: #f4f4f4 }} img {{ max-width: 100% }} pre {{ padding: 1rem }}
 </style></head><body><h1>{title}</h1>
-<p>The barrier is the largest loss on the line between two networks above the line of their own losses: lower is
-better, 0 means one basin. Networks and samples were held out.</p>
+<p>{definition}</p>
 {sections}<details><summary>Settings</summary><pre>{settings}</pre></details></body></html>
 """
 
 
-def page(metrics: Metrics, settings: str) -> str:
+def page(zoos: Sequence[Zoo], metrics: Metrics, settings: str) -> str:
     """The report as HTML; pictures lie beside it."""
-    sections = [_section(zoo, rows) for zoo, rows in metrics.items()]
-    title, settings = html.escape(_title(metrics)), html.escape(settings)
-    return PAGE.format(title=title, sections="".join(sections), settings=settings)
+    sections = [_section(zoo, metrics[zoo.folder.name]) for zoo in zoos]
+    title, settings = html.escape(_title(zoos)), html.escape(settings)
+    return PAGE.format(title=title, definition=DEFINITION, sections="".join(sections), settings=settings)
 
 
-def _section(zoo: str, rows: Rows) -> str:
+def _section(zoo: Zoo, rows: Rows) -> str:
     lines = [
         "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in (label, *cells(row))) + "</tr>"
         for label, row in rows.items()
     ]
     head = "".join(f"<th>{column}</th>" for column in COLUMNS)
-    pictures = "".join(f'<p><img src="{html.escape(zoo)}-{kind}.png" alt="{kind}"></p>' for kind in PICTURES)
+    name = html.escape(zoo.folder.name)
+    pictures = "".join(f'<p><img src="{name}-{kind}.png" alt="{kind}"></p>' for kind in PICTURES)
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
-    return f"<h2>{html.escape(zoo)}</h2><p>{_pairs(rows)}.</p>{table}{pictures}"
+    title, networks = html.escape(title_of(zoo)), html.escape(_networks(zoo, rows))
+    return f"<h2>{title}</h2><p>{networks}.</p>{table}{pictures}"
 
 
-def _title(metrics: Metrics) -> str:
-    return "Aligner for " + ", ".join(metrics)
+def _title(zoos: Sequence[Zoo]) -> str:
+    return "Aligner for " + ", ".join(dict.fromkeys(title_of(zoo) for zoo in zoos))
 
 
-def _pairs(rows: Rows) -> str:
-    return f"{next(iter(rows.values()))['pairs']} pairs of networks"
+def _networks(zoo: Zoo, rows: Rows) -> str:
+    """How many networks the numbers are about, and how many there are to train aligners on."""
+    pairs = pairs_of(zoo, "test", next(iter(rows.values()))["pairs"])
+    used = len({number for pair in pairs for number in pair})
+    rest = f"{len(zoo)} networks, {len(zoo.members('train'))} of them to train aligners on"
+    return f"{pairs_in_words(len(pairs))} of {used} held-out networks; {zoo.folder.name} has {rest}"

@@ -9,7 +9,6 @@ after the other, and answers with one Alignment per pair, in order.
 
 import argparse
 import time
-from pathlib import Path
 
 import torch
 from rich.console import Console
@@ -17,15 +16,13 @@ from rich.table import Table
 
 import align
 from align.demo import digits, train
-from align.plots import plot_line_panels
+from align.plots import add_output, plot_line_panels
 from align.zoo.architectures import mlp
 from wsgraph import to_graph
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--quick", action="store_true", help="few networks, barely trained")
-parser.add_argument(
-    "--output", type=Path, default=Path("outputs/differing_depths_batch.png"), help="where the picture goes"
-)
+add_output(parser, __file__)
 args = parser.parse_args()
 torch.set_num_threads(1)  # tiny matrices: more threads only wait for one another
 
@@ -56,7 +53,7 @@ print(f"{len(alignments)} pairs in one call: {together:.3f} s; one by one: {apar
 print(f"Both ways give the same permutations for {same} of {len(alignments)} pairs.\n")
 
 table = Table(title=f"Barrier between digits MLPs on unseen images, mean of {pairs} pairs")
-for column in ("layers", "not aligned", "DeepAlign"):
+for column in ("layers", "not aligned", "deep align"):
     table.add_column(column, justify="right")
 panels = {}
 for k, depth in enumerate(DEPTHS):
@@ -64,7 +61,7 @@ for k, depth in enumerate(DEPTHS):
     moved = [found.apply(b) for found, b in zip(alignments[chosen], right[chosen], strict=True)]
     panels[f"{depth} layers"] = curves = {
         "not aligned": align.barrier(left[chosen], right[chosen], data=test),
-        "DeepAlign": align.barrier(left[chosen], moved, data=test),
+        "deep align": align.barrier(left[chosen], moved, data=test),
     }
     table.add_row(str(depth), *(f"{float(curve):.3f}" for curve in curves.values()))
 Console().print(table)

@@ -4,13 +4,12 @@ The paper's encoder is tied to one depth; this one is not. Zoos of digits MLPs o
 the cache folder), one aligner learns from all of them, and every method is judged on networks it never saw, pair by
 pair within each depth. The pretrained aligner, which never saw digits, stands beside it.
 
-    python examples/diverse_depth_mlps.py            # a few minutes the first time
+    python examples/diverse_depth_mlps.py            # about two minutes the first time
     python examples/diverse_depth_mlps.py --quick    # seconds: shows the way, not the numbers
 """
 
 import argparse
 import time
-from pathlib import Path
 
 import torch
 from rich.console import Console
@@ -18,20 +17,18 @@ from rich.table import Table
 
 import align
 from align.evaluation import line_barrier, pairs_of
-from align.plots import plot_lines
+from align.plots import add_output, plot_line_panels
 from align.trainer import TrainConfig, train_aligner
 from align.zoo import Recipe, ZooConfig, build
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--quick", action="store_true", help="few networks, few steps")
-parser.add_argument(
-    "--output", type=Path, default=Path("outputs/diverse_depth_mlps.png"), help="where the picture goes"
-)
+add_output(parser, __file__)
 args = parser.parse_args()
 torch.set_num_threads(1)  # tiny matrices: more threads only wait for one another
 
 DEPTHS = (3, 4, 5)
-count, epochs, steps, pairs, iterations = (12, 1, 2, 1, 2) if args.quick else (48, 12, 300, 4, 60)
+count, epochs, steps, pairs, iterations = (12, 1, 2, 1, 2) if args.quick else (36, 12, 250, 3, 40)
 start = time.perf_counter()
 
 zoos = []
@@ -48,18 +45,19 @@ methods = {
     "weight matching": ("weight_matching", {}),
     "sinkhorn": ("sinkhorn", {"iterations": 3 * iterations}),
     "weight matching + sinkhorn": ("weight_matching+sinkhorn", {"iterations": iterations}),
-    "deep align, pretrained": ("deep_align", {}),
-    "deep align": ("deep_align", {"aligner": aligner}),
-    "deep align + sinkhorn": ("deep_align+sinkhorn", {"aligner": aligner, "iterations": iterations}),
+    "deep align (pretrained)": ("deep_align", {}),
+    "deep align (trained here)": ("deep_align", {"aligner": aligner}),
+    "deep align (trained here) + sinkhorn": ("deep_align+sinkhorn", {"aligner": aligner, "iterations": iterations}),
 }
 
-table = Table(title=f"Barrier between held-out digits MLPs, {pairs} pairs per depth")
+some = "1 pair" if pairs == 1 else f"{pairs} pairs"
+table = Table(title=f"Barrier between held-out digits MLPs, {some} per depth")
 for column in ("method", *(f"{depth} layers" for depth in DEPTHS)):
     table.add_column(column)
-curves = {}
+panels = {f"{depth} layers": {} for depth in DEPTHS}
 for name, (method, options) in methods.items():
     row = []
-    for zoo in zoos:
+    for zoo, curves in zip(zoos, panels.values(), strict=True):
         chosen = pairs_of(zoo, "test", pairs)
         moved = []
         for i, j in chosen:
@@ -69,5 +67,5 @@ for name, (method, options) in methods.items():
         row.append(f"{float(curves[name]):.3f}")
     table.add_row(name, *row)
 Console().print(table)
-plot_lines(curves, args.output, f"Loss between held-out MLPs of {DEPTHS[-1]} layers")
+plot_line_panels(panels, args.output, f"Loss between held-out digits MLPs, {some} per depth")
 print(f"picture: {args.output}   ({time.perf_counter() - start:.0f} s)")

@@ -9,7 +9,6 @@ and on to a is the same as going from c to a.
 """
 
 import argparse
-from pathlib import Path
 
 import torch
 from rich.console import Console
@@ -17,11 +16,11 @@ from rich.table import Table
 
 import align
 from align.demo import digits, network, train
-from align.plots import plot_curves
+from align.plots import add_output, plot_curves
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--quick", action="store_true", help="few networks, barely trained")
-parser.add_argument("--output", type=Path, default=Path("outputs/merge_many.png"), help="where the picture goes")
+add_output(parser, __file__)
 args = parser.parse_args()
 torch.set_num_threads(1)  # tiny matrices: more threads only wait for one another
 
@@ -60,5 +59,6 @@ with torch.no_grad():
 for label, (_, found) in curves.items():
     table.add_row(label, *(f"{value:.1f} %" for value in found))
 Console().print(table)
-plot_curves(curves, args.output, "networks", "errors on unseen images, %", "One network made of many", scale="log")
+title = "One network made of many"
+plot_curves(curves, args.output, "number of networks", "errors on unseen images, %", title, scale="log")
 print(f"picture: {args.output}")

@@ -8,19 +8,18 @@ weight matching nor the learned aligner looks at data.
 """
 
 import argparse
-from pathlib import Path
 
 import torch
 from torch.testing import assert_close
 
 import align
 from align.demo import digits, network, train
-from align.plots import plot_lines
+from align.plots import add_output, plot_lines
 from wsgraph import to_graph
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--quick", action="store_true", help="train for one epoch only")
-parser.add_argument("--output", type=Path, default=Path("outputs/quickstart.png"), help="where the picture goes")
+add_output(parser, __file__)
 args = parser.parse_args()
 torch.set_num_threads(1)  # tiny matrices: more threads only wait for one another
 
@@ -35,7 +34,7 @@ print("What may be permuted, and what is pinned:")
 print(to_graph(a).spec)
 print(f"\nAccuracy on unseen images: a {accuracy(a):.1%}, b {accuracy(b):.1%}. Their average,")
 
-methods = {"not aligned": "identity", "weight matching": "weight_matching", "DeepAlign": "deep_align"}
+methods = {"not aligned": "identity", "weight matching": "weight_matching", "deep align": "deep_align"}
 curves = {}
 for label, method in methods.items():
     alignment = align.match(a, b, method)

@@ -8,22 +8,19 @@ more the lower the row. So the true permutation is known: what undoes the shuffl
 """
 
 import argparse
-from pathlib import Path
 
 import torch
 
 import align
 from align.demo import digits, train
-from align.plots import plot_permutations
+from align.plots import add_output, plot_permutations
 from align.zoo.architectures import mlp
 from wsgraph import Permutation, to_graph
 from wsgraph.augment import Noise
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--quick", action="store_true", help="train for one epoch only")
-parser.add_argument(
-    "--output", type=Path, default=Path("outputs/visualise_permutations.png"), help="where the picture goes"
-)
+add_output(parser, __file__)
 args = parser.parse_args()
 torch.set_num_threads(1)  # tiny matrices: more threads only wait for one another
 torch.manual_seed(0)
@@ -41,5 +38,5 @@ for noise in (0.1, 0.5, 1.0):
     pairs[f"noise {noise:.0%}"] = alignment.scores[GROUP], found, truth
     print(f"noise of {noise:4.0%} of the weights' size: {int((found == truth).sum())} of {len(truth)} neurons right")
 
-plot_permutations(pairs, args.output, "DeepAlign on shuffled, noisy copies of one network")
+plot_permutations(pairs, args.output, "Deep align on shuffled, noisy copies of one network")
 print(f"picture: {args.output}")

@@ -8,19 +8,18 @@ the smallest distance over all permutations of their neurons shows it, without r
 """
 
 import argparse
-from pathlib import Path
 
 import torch
 
 import align
 from align.demo import digits, train
 from align.distance import plane
-from align.plots import plot_map
+from align.plots import add_output, plot_map
 from align.zoo.architectures import mlp
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--quick", action="store_true", help="few networks, barely trained")
-parser.add_argument("--output", type=Path, default=Path("outputs/weight_space_map.png"), help="where the picture goes")
+add_output(parser, __file__)
 args = parser.parse_args()
 torch.set_num_threads(1)  # tiny matrices: more threads only wait for one another
 torch.manual_seed(0)
@@ -44,11 +43,11 @@ def neighbours(distances):
 
 
 maps = {}
-for title, method in {"weights as they are": "identity", "up to permutation": "weight_matching"}.items():
+for title, method in {"not aligned": "identity", "weight matching": "weight_matching"}.items():
     distances = align.pairwise_distance(networks, method)
-    maps[title] = plane(distances)
-    right = neighbours(distances)
-    print(f"{title:20} {right} of {len(networks)} networks have a nearest neighbour that learned the same")
+    points, right = plane(distances), f"{neighbours(distances)} of {len(networks)}"
+    maps[f"{title}: {right}"] = points
+    print(f"{title:16} {right} networks have a nearest neighbour that learned the same")
 
-plot_map(maps, labels, args.output, "Digits networks by the distance of their weights")
+plot_map(maps, labels, args.output, "Distances of weights: whose nearest neighbour learned the same?")
 print(f"picture: {args.output}")

@@ -235,7 +235,7 @@ class Permutation:
     def __repr__(self) -> str:
         moved = sum(int((v != torch.arange(len(v), device=v.device)).sum()) for v in self.maps.values() if v.dim() == 1)
         kind = f"{moved} of {sum(v.shape[0] for v in self.maps.values())} neurons moved" if self.hard else "soft"
-        return f"Permutation({len(self.maps)} groups, {kind})"
+        return f"Permutation({len(self.maps)} group{'s' * (len(self.maps) != 1)}, {kind})"
 
 
 def _depth(spec: Spec, name: str) -> int:

@@ -13,7 +13,7 @@ def test_demo_draws_and_tells(tmp_path, monkeypatch, capsys):
     demo.main()
     assert path.stat().st_size > 10_000
     out = capsys.readouterr().out
-    for method in ("identity (naive average)", "weight_matching", "weight_matching+sinkhorn"):
+    for method in ("not aligned", "weight_matching", "weight_matching+sinkhorn"):
         assert method in out
     assert "loss barrier" in out
 

@@ -1,4 +1,6 @@
+import argparse
 import re
+from pathlib import Path
 
 import matplotlib
 import pytest
@@ -10,6 +12,7 @@ from align.plots import (
     COLOURS,
     MARKERS,
     STYLE,
+    add_output,
     plot_curves,
     plot_images,
     plot_line_panels,
@@ -54,6 +57,8 @@ def test_low_curves_are_shown_closer_where_one_towers_over_them(tmp_path):
     plot_lines(curves | {"d": Barrier(LAM, 8 * LAM)}, tmp_path / "alike.svg")
     assert "closer" in texts(tmp_path / "towering.svg")
     assert "closer" not in texts(tmp_path / "alike.svg")
+    plot_line_panels({"left": curves, "right": curves}, tmp_path / "panels.svg")
+    assert {"left", "left, closer", "right", "right, closer"} <= set(texts(tmp_path / "panels.svg"))
 
 
 @pytest.mark.parametrize("name", PICTURES)
@@ -86,20 +91,38 @@ def test_several_pairs_have_a_band(tmp_path):
     assert text.count("FillBetweenPolyCollection") + text.count("PolyCollection") >= len(curves)
     for colour in COLOURS:
         assert colour.lower() in text.lower()
+    assert {"mean of 4 pairs,", "band: ± one standard error"} <= set(texts(path))
 
 
 def test_panels_have_titles_and_one_legend(tmp_path):
     path = tmp_path / "panels.svg"
-    plot_line_panels({"3 layers": {"naive": HILL}, "4 layers": {"naive": HILL}}, path)
+    plot_line_panels({"3 layers": {"not aligned": HILL}, "4 layers": {"not aligned": HILL}}, path)
     found = texts(path)
     assert {"3 layers", "4 layers"} <= set(found)
-    assert found.count("naive") == 1
+    assert found.count("not aligned") == 1
 
 
 def test_logarithmic_curves_have_plain_numbers(tmp_path):
     path = tmp_path / "curves.svg"
     plot_curves({"errors": ([1, 2, 3], [0.03, 1, 60])}, path, "networks", "errors", scale="log")
-    assert {"0.05", "1", "50", "networks", "errors"} <= set(texts(path))
+    assert {"0.05", "1", "50", "networks", "errors (log scale)"} <= set(texts(path))
+    plot_curves({"errors": ([1, 2, 3], [30, 40, 60])}, path, "networks", "errors", scale="log")
+    assert {"30", "40", "50"} <= set(texts(path))
+
+
+def test_counts_have_no_ticks_in_between(tmp_path):
+    path = tmp_path / "curves.svg"
+    plot_curves({"errors": ([2, 3], [0.4, 0.4])}, path, "networks", "errors")
+    assert "2.5" not in texts(path)
+    plot_curves({"errors": ([2.0, 3.0], [0.4, 0.4])}, path, "seconds", "errors")
+    assert "2.4" in texts(path)
+
+
+def test_what_curves_are_held_against_takes_no_colour(tmp_path):
+    path = tmp_path / "curves.svg"
+    plot_curves({"signal": (LAM, LAM), "mine": (LAM, LAM)}, path, "x", "y", target="signal")
+    assert COLOURS[0].lower() in path.read_text()
+    assert COLOURS[1].lower() not in path.read_text()
 
 
 def test_wrong_predictions_are_counted_and_coloured(tmp_path):
@@ -108,11 +131,19 @@ def test_wrong_predictions_are_counted_and_coloured(tmp_path):
     plot_permutations({"noise": (scores, truth, truth)}, tmp_path / "right.png")
     assert "4 of 6 right" in texts(tmp_path / "wrong.svg")
     assert "6 of 6 right" in texts(tmp_path / "right.svg")
-    orange = tuple(bytes.fromhex(COLOURS[1][1:]))
-    for name, expected in (("wrong", True), ("right", False)):
+    orange, found = tuple(bytes.fromhex(COLOURS[1][1:])), {}
+    for name in ("wrong", "right"):
         with Image.open(tmp_path / f"{name}.png") as picture:
-            colours = {colour for _, colour in picture.convert("RGB").getcolors(1 << 20)}
-        assert (orange in colours) == expected
+            found[name] = {colour: count for count, colour in picture.convert("RGB").getcolors(1 << 20)}[orange]
+    assert found["wrong"] > 10 * found["right"]  # the legend has orange, too
+    assert {"right", "wrong"} <= set(texts(tmp_path / "right.svg"))
+
+
+def test_the_order_of_neurons_does_not_show(tmp_path):
+    scores, found, shuffle = torch.rand(128, 128), torch.randperm(128), torch.randperm(128)
+    plot_permutations({"noise": (scores, found, torch.arange(128))}, tmp_path / "plain.png")
+    plot_permutations({"noise": (scores[:, shuffle], shuffle.argsort()[found], shuffle.argsort())}, tmp_path / "b.png")
+    assert (tmp_path / "plain.png").read_bytes() == (tmp_path / "b.png").read_bytes()
 
 
 def test_the_legend_of_a_map_names_every_kind_once(tmp_path):
@@ -137,9 +168,48 @@ def test_images_share_one_scale(tmp_path):
     assert (dark, light) == (0, 255)
 
 
+def test_images_have_captions(tmp_path):
+    plot_images({"dark": torch.zeros(2, 2)}, tmp_path / "images.svg", captions={"dark": "error 0.1"})
+    assert {"dark", "error 0.1"} <= set(texts(tmp_path / "images.svg"))
+
+
 def test_the_label_is_the_barrier_unless_given(tmp_path, monkeypatch):
     seen = []
     monkeypatch.setattr("align.plots.plot_lines", lambda curves, path: seen.extend(curves))
     Barrier(LAM, 4 * LAM * (1 - LAM)).plot(tmp_path / "x.png")
     Barrier(LAM, LAM).plot(tmp_path / "x.png", label="mine")
     assert seen == ["barrier 1", "mine"]
+
+
+def output(*words):
+    parser = argparse.ArgumentParser()
+    add_output(parser, "/somewhere/else/example.py")
+    return parser.parse_args(words).output
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("new", "new/example.png"),
+        ("new/deeper/", "new/deeper/example.png"),
+        ("old.d", "old.d/example.png"),
+        (".", "example.png"),
+        ("mine.png", "mine.png"),
+        ("new/mine.SVG", "new/mine.SVG"),
+    ],
+)
+def test_a_script_writes_a_picture_or_into_a_folder(given, expected, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "old.d").mkdir()
+    assert output("--output", given) == Path(expected)
+
+
+def test_a_script_writes_into_outputs_unless_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert output() == Path("outputs/example.png")
+
+
+def test_a_picture_of_unknown_kind_is_refused_before_the_work_begins(capsys):
+    with pytest.raises(SystemExit):
+        output("--output", "mine.pgn")
+    assert "mine.pgn is neither a folder nor a picture (.png, .svg or .pdf)" in capsys.readouterr().err

@@ -9,6 +9,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 from align import DeepAlign
+from align.compare import with_error
 from align.configuration import choices, config_folder
 from align.data import FetchError
 from align.train import main, zoos_of
@@ -160,14 +161,17 @@ def test_a_tiny_run_ends_with_an_aligner_a_table_pictures_and_a_report(tmp_path)
     assert {p.name for p in out.iterdir()} >= {*files, "checkpoint.pt", "tensorboard"}
     ((zoo, rows),) = json.loads((out / "metrics.json").read_text()).items()
     assert list(rows) == [
-        *("naive", "weight matching", "activation matching", "activation matching on noise"),
+        *("not aligned", "weight matching", "activation matching", "activation matching on noise"),
         *("deep align", "deep align + 2 sinkhorn"),
     ]
     assert all(row["barrier"] >= 0 and row["pairs"] == 2 for row in rows.values())
     page = (out / "report.html").read_text()
-    assert "deep align" in page
+    assert "<h2>mlp on digits</h2>" in page
+    assert f"2 pairs of 3 held-out networks; {zoo} has 24 networks, 16 of them to train aligners on." in page
+    assert "AUC\nthe mean" in page
+    assert "accuracy half way that of" in page
     card = (out / "README.md").read_text()
-    assert f"| deep align | {rows['deep align']['barrier']:.4g} ±" in card
+    assert f"| deep align | {with_error(rows['deep align']['barrier'], rows['deep align']['error'])} |" in card
     assert "More Information Needed" not in card
     for kind in ("lines", "permutations"):
         assert f'src="{zoo}-{kind}.png"' in page

@@ -365,7 +365,7 @@ def test_random_permutations_are_seeded_and_uniform(spec):
 
 def test_printed_form(spec):
     assert repr(Permutation.identity(spec)) == "Permutation(2 groups, 0 of 11 neurons moved)"
-    assert repr(Permutation(spec, {"0": torch.eye(5)})) == "Permutation(1 groups, soft)"
+    assert repr(Permutation(spec, {"0": torch.eye(5)})) == "Permutation(1 group, soft)"
 
 
 # --------------------------------------------------------------------------------------------------------------- files
