@@ -2,7 +2,7 @@
 
 The paper's encoder is tied to one depth; this one is not. Zoos of digits MLPs of three depths are trained (and kept in
 the cache folder), one aligner learns from all of them, and every method is judged on networks it never saw, pair by
-pair within each depth. The pretrained aligner, which never saw digits, stands beside it.
+pair within each depth. The pretrained aligner, which saw digits MLPs of other widths, stands beside it.
 
     python examples/diverse_depth_mlps.py            # about two minutes the first time
     python examples/diverse_depth_mlps.py --quick    # seconds: shows the way, not the numbers
