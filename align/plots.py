@@ -95,7 +95,7 @@ def plot_lines(curves: Mapping[str, Barrier], path: str | os.PathLike[str], titl
         _lines(row, panels)
         if closer is not None:
             row[-1].set_ylim(*closer)
-        row[-1].legend(title=_band(curves), **BESIDE)
+        row[-1].legend(title=_band(curves, ",\n"), **BESIDE)
 
 
 def plot_line_panels(
@@ -121,7 +121,7 @@ def plot_line_panels(
             for axes, curves in zip(grid[1], panels.values(), strict=True):
                 axes.set_ylim(*_closer(curves, towering=0) or (None, None))
         handles, labels = grid[0][0].get_legend_handles_labels()
-        below = {"loc": "outside lower center", "ncols": _columns(labels, width)}
+        below: dict[str, Any] = {"loc": "outside lower center", "ncols": _columns(labels, width)}
         figure.legend(handles, labels, title=_band(next(iter(panels.values()))), **below)
 
 
@@ -256,10 +256,11 @@ def _lines(row: Sequence[Axes], panels: Mapping[str, Mapping[str, Barrier]]) -> 
     row[0].set_ylabel("loss of λ·a + (1 − λ)·b")
 
 
-def _band(curves: Mapping[str, Barrier]) -> str | None:
+def _band(curves: Mapping[str, Barrier], between: str = ", ") -> str | None:
     """What lines and bands are, where there are several pairs."""
     loss = next(iter(curves.values())).loss
-    return None if loss.dim() == 1 or len(loss) == 1 else f"mean of {len(loss)} pairs, band: ± one standard error"
+    several = loss.dim() == 2 and len(loss) > 1
+    return f"mean of {len(loss)} pairs{between}band: ± one standard error" if several else None
 
 
 def _closer(curves: Mapping[str, Barrier], towering: float = TOWERING) -> tuple[float, float] | None:
