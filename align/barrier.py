@@ -71,7 +71,7 @@ class Barrier:
         plot_lines({label or f"barrier {float(self):.3g}": self}, path)
 
     def __repr__(self) -> str:
-        shape = "" if self.loss.dim() == 1 else f" mean of {self.loss.shape[0]} pairs,"
+        shape = "" if self.loss.dim() == 1 else f" mean of {len(self.loss)} pair{'s' * (len(self.loss) != 1)},"
         return f"Barrier({float(self):.4g},{shape} AUC {float(self.auc.mean()):.4g}, {len(self.points)} points)"
 
 

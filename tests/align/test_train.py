@@ -167,7 +167,7 @@ def test_a_tiny_run_ends_with_an_aligner_a_table_pictures_and_a_report(tmp_path)
     assert all(row["barrier"] >= 0 and row["pairs"] == 2 for row in rows.values())
     page = (out / "report.html").read_text()
     assert "<h2>mlp on digits</h2>" in page
-    assert f"2 pairs of 3 held-out networks; {zoo} has 32 networks, 22 of them to train aligners on." in page
+    assert f"2 pairs of 3 held-out networks; {zoo} has 24 networks, 16 of them to train aligners on." in page
     assert "AUC\nthe mean" in page
     assert "accuracy half way that of" in page
     card = (out / "README.md").read_text()
