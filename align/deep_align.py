@@ -95,7 +95,11 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_u
         pairs = [aligned_graphs(x, y) for x, y in zip(left, right, strict=True)]
         start = time.perf_counter()
         with torch.set_grad_enabled(self.training and torch.is_grad_enabled()):
-            scores = self.scores(pairs)
+            scores: list[dict[str, Tensor]] = [{} for _ in pairs]
+            for rows in _together(pairs):
+                found = self.stacked_scores(*zip(*(pairs[i] for i in rows), strict=True))
+                for k, i in enumerate(rows):
+                    scores[i] = {name: s[k] for name, s in found.items()}
         out = [Alignment(x, y, s, method="deep_align") for (x, y), s in zip(pairs, scores, strict=True)]
         if not self.training:
             project(out)
@@ -103,28 +107,28 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_u
             alignment.elapsed = (time.perf_counter() - start) / len(out)
         return out[0] if _is_single(a) else out
 
-    def scores(self, pairs: Sequence[tuple[WeightGraph, WeightGraph]]) -> list[dict[str, Tensor]]:
-        """φ(a, b) = s²⟨a/‖a‖, b/‖b‖⟩ for every free group of every pair: group name → ``[n_a, n_b]``."""
-        out: list[dict[str, Tensor]] = [{} for _ in pairs]
-        for rows in _together(pairs):
-            stacked = self._stacked_scores([pairs[i] for i in rows])
-            for k, i in enumerate(rows):
-                out[i] = {name: s[k] for name, s in stacked.items()}
-        if self.refine is not None:
-            out = [self.refine(a, b, s) for (a, b), s in zip(pairs, out, strict=True)]
-        return out
+    def stacked_scores(
+        self, a: Sequence[WeightGraph], b: Sequence[WeightGraph], draw: torch.Generator | None = None
+    ) -> dict[str, Tensor]:
+        """φ(a, b) = s²⟨a/‖a‖, b/‖b‖⟩ of K pairs of one architecture: free group's name → ``[K, n_a, n_b]``.
 
-    def _stacked_scores(self, pairs: Sequence[tuple[WeightGraph, WeightGraph]]) -> dict[str, Tensor]:
-        """Scores of pairs of one architecture: group name → ``[K, n_a, n_b]``."""
-        if len(pairs) == 1:
-            a, b = (self.encoder.embed_stack([g.network]) for g in pairs[0])
-            return {g.name: self.s.square() * _cosine(a[g.name], b[g.name])[None] for g in pairs[0][0].spec.free}
-        return self.stacked_scores([a for a, _ in pairs], [b for _, b in pairs])
+        This is what training differentiates and what every call projects.
 
-    def stacked_scores(self, a: Sequence[WeightGraph], b: Sequence[WeightGraph]) -> dict[str, Tensor]:
-        """Scores of two or more pairs of one architecture, encoded in one go: group name → ``[K, n, n]``."""
-        both = self.encoder.embed_stack([g.network for g in (*a, *b)])
-        return {g.name: self.s.square() * _cosine(*both[g.name].chunk(2)) for g in a[0].spec.free}
+        Args:
+            a: The reference networks.
+            b: Those to be permuted; a single pair may have different widths.
+            draw: Randomises what is arbitrary in the codes of pinned nodes, for training.
+        """
+        left, right = [g.network for g in a], [g.network for g in b]
+        codes = self.encoder.codes((left, right), draw)
+        if len(a) == 1:
+            each = [{g: e[None] for g, e in self.encoder.embed(side, codes).items()} for side in (left, right)]
+        else:
+            twice = {g: c if c.dim() == 2 else torch.cat([c, c]) for g, c in codes.items()}
+            both = self.encoder.embed([*left, *right], twice)
+            each = [{g: e.chunk(2)[k] for g, e in both.items()} for k in (0, 1)]
+        scores = {g.name: self.s.square() * _cosine(each[0][g.name], each[1][g.name]) for g in a[0].spec.free}
+        return scores if self.refine is None else self.refine(left, right, scores)
 
 
 def _together(pairs: Sequence[tuple[WeightGraph, WeightGraph]]) -> list[list[int]]:

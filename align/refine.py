@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from wsgraph import WeightGraph
+from wsgraph.blocks import Block
+from wsgraph.network import Network, stack_of
 
 from .projection import soft_maps
 
@@ -32,33 +35,41 @@ class Refine(nn.Module):
         self.temperature, self.iterations = temperature, iterations
         self.raw = nn.Parameter(torch.zeros(steps, 2))
 
-    def forward(self, a: WeightGraph, b: WeightGraph, scores: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Refined scores, group name → ``[n, n]``."""
+    def forward(
+        self, a: Sequence[Network], b: Sequence[Network], scores: Mapping[str, Tensor]
+    ) -> dict[str, Tensor]:
+        """Refined scores of K pairs of one architecture, group name → ``[K, n, n]``."""
         if any(s.shape[-2] != s.shape[-1] for s in scores.values()):
             raise ValueError("the networks have different widths, which refinement cannot match; use refine=0")
+        spec = a[0].spec
+        blocks = [x for x in spec.blocks if x.source is not None and x.runs == 1 and {x.source, x.target} & {*scores}]
+        left, right = ({x: _rows(n, x, self.raw.dtype) for x in blocks} for n in (a, b))
         for alpha, beta in softplus(self.raw):
-            soft = soft_maps(a.spec, scores, self.temperature, self.iterations)
+            soft = soft_maps(spec, scores, self.temperature, self.iterations)
             new = dict(scores)
-            for (block, wa), (_, wb) in zip(a.blocks, b.blocks, strict=True):
-                if block.source is None or block.runs > 1:
-                    continue
-                wa, wb = (w.to(alpha.dtype) for w in (wa, wb))
+            for block in blocks:
+                wa, wb = left[block], right[block]
                 if block.target in scores:
-                    new[block.target] = new[block.target] + alpha * _agreement(wa, wb, soft.get(block.source))
+                    new[block.target] = new[block.target] + alpha * _agreement(wa, wb, soft.get(block.source or ""))
                 if block.source in scores:
-                    told = _agreement(wa.transpose(0, 1), wb.transpose(0, 1), soft.get(block.target))
+                    told = _agreement(wa.transpose(1, 2), wb.transpose(1, 2), soft.get(block.target))
                     new[block.source] = new[block.source] + beta * told
             scores = new
-        return scores
+        return dict(scores)
+
+
+def _rows(networks: Sequence[Network], block: Block, dtype: torch.dtype) -> Tensor:
+    weights = block.view(stack_of(networks, block.param)).to(dtype)
+    return weights if len(networks) > 1 else weights[None]
 
 
 def _agreement(wa: Tensor, wb: Tensor, matching: Tensor | None) -> Tensor:
     """Cosine of each row of a with each row of b under the matching of their columns.
 
     Shapes:
-        - **wa, wb:** ``[n, m, taps]``; **matching:** ``[m, m]``, identity if ``None``; **output:** ``[n, n]``
+        - **wa, wb:** ``[K, n, m, taps]``; **matching:** ``[K, m, m]``, identity if ``None``; **output:** ``[K, n, n]``
     """
-    wa, wb = (w / w.flatten(1).norm(dim=1).clamp_min(1e-12)[:, None, None] for w in (wa, wb))
+    wa, wb = (w / w.flatten(2).norm(dim=2).clamp_min(1e-12)[..., None, None] for w in (wa, wb))
     if matching is not None:
-        wb = torch.einsum("kl,nlt->nkt", matching, wb)
-    return wa.flatten(1) @ wb.flatten(1).T
+        wb = torch.einsum("zkl,znlt->znkt", matching, wb)
+    return wa.flatten(2) @ wb.flatten(2).mT

@@ -36,19 +36,26 @@ def step_losses(
     pairs = [*plain, *labelled]
     a, b = [p.a.to(device) for p in pairs], [p.b.to(device) for p in pairs]
     with autocast():
-        rough = aligner.stacked_scores(a, b)
+        rough = aligner.stacked_scores(a, b, generator("codes", config.seed, step))
     scores = {name: s.to(aligner.s.dtype) for name, s in rough.items()}  # what follows needs all digits
     left, right = (stack([g.tensors for g in side[:count]]) for side in (a, b))
     maps = permutations(zoo.spec, {g: s[:count] for g, s in scores.items()}, config)
     moved = permute_softly(zoo.spec, maps, right)
-    x, y = (t.to(device) for t in task_batch(plain, config, step))
-    weight = torch.tensor([p.weight for p in plain], device=device)
-    labels = {name: label.to(device) for name, label in labels_of(labelled, zoo.spec).items()}
-    return {
-        "supervised": losses.supervised({g: s[count:] for g, s in scores.items()}, labels),
-        "lmc": losses.lmc(zoo.template, left, moved, weight, x, y, zoo.task.loss),
-        "alignment": losses.alignment(left, moved, zoo.spec),
-    }
+
+    def supervised() -> Tensor:
+        labels = {name: label.to(device) for name, label in labels_of(labelled, zoo.spec).items()}
+        return losses.supervised({g: s[count:] for g, s in scores.items()}, labels)
+
+    def lmc() -> Tensor:
+        x, y = (t.to(device) for t in task_batch(plain, config, step))
+        weight = torch.tensor([p.weight for p in plain], device=device)
+        return losses.lmc(zoo.template, left, moved, weight, x, y, zoo.task.loss)
+
+    def alignment() -> Tensor:
+        return losses.alignment(left, moved, zoo.spec)
+
+    known = {"supervised": supervised, "lmc": lmc, "alignment": alignment}
+    return {name: known[name]() for name in config.weights(zoo)}
 
 
 def stack(networks: Sequence[Mapping[str, Tensor]]) -> Tensors:

@@ -86,6 +86,11 @@ class TrainConfig:
     checkpoint: int = 0
     seed: int = 0
 
+    def weights(self, zoo: Zoo) -> dict[str, float]:
+        """Weights of the losses that count for a zoo; others are not computed."""
+        weights = {"supervised": self.supervised, "lmc": self.lmc, "alignment": self.alignment}
+        return {k: w for k, w in weights.items() if w and not (k == "alignment" and zoo.task.own)}
+
 
 @dataclass
 class _Best:
@@ -178,7 +183,7 @@ class _Run:
         """One step of the optimiser; returns the losses, mean over all processes."""
         # Fabric's own autocast reaches a marked method under ddp only.
         parts = step_losses(self.model, plain, labelled, self.config, k, self.fabric.autocast)
-        weights = _weights(self.config, plain[0].zoo)
+        weights = self.config.weights(plain[0].zoo)
         total = torch.stack([w * parts[name] for name, w in weights.items()]).sum()
         for group in self.optimiser.param_groups:
             group["lr"] = self.config.lr * _rate(k, self.config.steps)
@@ -247,12 +252,6 @@ class _Run:
         saved = load_checkpoint(self.folder) if self.folder is not None else None
         kept = f"; the last good checkpoint, of step {saved['step']}, is in {self.folder}" if saved is not None else ""
         raise FloatingPointError(f"the loss is not finite at step {k}{kept}. Lower lr (now {self.config.lr}).")
-
-
-def _weights(config: TrainConfig, zoo: Zoo) -> dict[str, float]:
-    """Weights of the losses that count for a zoo."""
-    weights = {"supervised": config.supervised, "lmc": config.lmc, "alignment": config.alignment}
-    return {k: w for k, w in weights.items() if w and not (k == "alignment" and zoo.task.own)}
 
 
 def _rate(k: int, steps: int) -> float:

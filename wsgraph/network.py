@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -111,6 +111,12 @@ class Network:
                 "edge_attr": like.new_zeros(0, BASIS_SIZE),
             }
         return {"edge_index": torch.cat(index, 1), "edge_attr": torch.cat(attr)}
+
+
+def stack_of(networks: Sequence[Network], param: str) -> Tensor:
+    """One parameter of networks of one architecture on a leading axis; as it is, of a single network."""
+    tensors = [n.tensors[param] for n in networks]
+    return tensors[0] if len(tensors) == 1 else torch.stack(tensors)
 
 
 def node_offsets(spec: Spec) -> dict[str, int]:

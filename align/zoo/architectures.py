@@ -10,6 +10,8 @@ from math import prod
 import torch
 from torch import Tensor, nn
 
+from .varied import Recurrent, Transformer, convolutional, dense, dense_residual, residual
+
 
 def seeded(make: Callable[[], nn.Module], seed: int) -> nn.Module:
     """A new network initialised from ``seed``; the caller's random state stays."""
@@ -143,6 +145,12 @@ ARCHITECTURES: dict[str, Callable[..., nn.Module]] = {
     "resnet20": resnet20,
     "resnet50": resnet50,
     "inr": inr,
+    "dense": dense,
+    "dense_residual": dense_residual,
+    "convolutional": convolutional,
+    "residual": residual,
+    "transformer": Transformer,
+    "recurrent": Recurrent,
 }
 """Builders by name, for configs."""
 

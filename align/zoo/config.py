@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from torch import Tensor, nn
@@ -13,10 +13,13 @@ from torch import Tensor, nn
 from .architectures import builder, seeded
 from .task import Task, example_input, make_task
 from .together import Recipe
+from .varied import initialise
 
 PARTS = ("train", "val", "test")
 SEEDS = 1_000_000
 """Networks with seeds of their own per zoo."""
+LATER = ("optimiser", "decay", "init")
+"""Fields of a recipe that the first zoos did not have: theirs must keep their names."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class ZooConfig:
         name: For people: the beginning of the folder's name.
         make: One of :data:`~align.zoo.architectures.ARCHITECTURES`, or ``package.module:Class`` of one's own.
         args: Its arguments.
-        task: ``classify``, ``images`` or ``waves``.
+        task: ``classify``, ``table``, ``images`` or ``waves``.
         data: The data set, for tasks that have one.
         shape: (C, H, W) to which its images are resized; as published if ``None``.
         side: ``all`` training images, or the ``first`` or ``second`` of two parts with disjoint main classes.
@@ -65,7 +68,7 @@ class ZooConfig:
 
     def network(self, seed: int) -> nn.Module:
         """An untrained network, initialised from ``seed``; the caller's random state stays."""
-        return seeded(lambda: builder(self.make)(**self.args), seed)
+        return seeded(lambda: initialise(builder(self.make)(**self.args), self.recipe.init), seed)
 
     def make_task(self) -> Task:
         """The task, its data loaded (fetched, if missing)."""
@@ -96,8 +99,10 @@ class ZooConfig:
         return "-".join(filter(None, (self.name, self.data, "" if self.side == "all" else self.side, digest)))
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data."""
-        return json.loads(json.dumps({**asdict(self), "args": dict(self.args)}))
+        """As plain data; what a recipe has learned to vary since is written only where it is varied."""
+        plain = {f.name: f.default for f in fields(Recipe) if f.name in LATER}
+        recipe = {k: v for k, v in asdict(self.recipe).items() if k not in plain or v != plain[k]}
+        return json.loads(json.dumps({**asdict(self), "args": dict(self.args), "recipe": recipe}))
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ZooConfig:

@@ -17,6 +17,7 @@ from torch.nn import functional as F
 from ..data import DataSet, fetch, load
 from ..data.catalogue import entry
 from ..data.splits import disjoint_split
+from .tables import Table, table_shape
 
 Split = tuple[Tensor, Tensor]
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -100,13 +101,15 @@ class Images:
 
 
 def make_task(name: str, data: str | None, shape: tuple[int, int, int] | None, side: str = "all") -> Task:
-    """A task by name: ``classify`` or ``images`` of a data set, or ``waves``. A missing data set is fetched."""
+    """A task by name: ``classify`` or ``images`` of a data set, ``table``, or ``waves``. A missing set is fetched."""
     if name == "waves":
         return Waves()
-    if name not in ("classify", "images"):
-        raise ValueError(f"no task {name!r}; choose classify, images or waves")
+    if name not in ("classify", "images", "table"):
+        raise ValueError(f"no task {name!r}; choose classify, table, images or waves")
     if data is None:
         raise ValueError(f"task {name} needs a data set")
+    if name == "table":
+        return Table(data)
     if side not in SIDES:
         raise ValueError(f"no side {side!r} of a data set; choose one of {', '.join(SIDES)}")
     if name == "images" and side != "all":
@@ -123,6 +126,8 @@ def example_input(name: str, data: str | None, shape: tuple[int, int, int] | Non
     """Two inputs of the shape that a task's networks take; no data is loaded."""
     if name == "classify" and data is not None:
         size: tuple[int, ...] = shape or entry(data).shape
+    elif name == "table" and data is not None:
+        size = table_shape(data)[:1]
     else:
         size = (1,) if name == "waves" else (2,)
     return torch.randn(2, *size, generator=torch.Generator().manual_seed(0))

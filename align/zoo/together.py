@@ -6,7 +6,7 @@ products become one. Each network has its own initialisation and its own order o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -28,16 +28,29 @@ class Recipe:
     Args:
         epochs: Passes over the data.
         batch: Samples per step; all of them if there are fewer.
-        lr: Adam's learning rate.
+        lr: Learning rate.
+        optimiser: ``adam`` (with decoupled weight decay), or ``sgd`` with momentum 0.9.
+        decay: Weight decay.
+        init: How weights are drawn: ``default``, or one of :data:`~align.zoo.varied.INITIALISATIONS`.
     """
 
     epochs: int = 5
     batch: int = 128
     lr: float = 1e-3
+    optimiser: str = "adam"
+    decay: float = 0.0
+    init: str = "default"
 
     def steps(self, count: int) -> int:
         """Optimiser steps with ``count`` samples."""
         return self.epochs * max(1, count // self.batch)
+
+    def optimise(self, parameters: Iterable[Tensor]) -> torch.optim.Optimizer:
+        """A new optimiser."""
+        if self.optimiser == "sgd":
+            return torch.optim.SGD(parameters, lr=self.lr, momentum=0.9, weight_decay=self.decay)
+        kind = torch.optim.AdamW if self.decay else torch.optim.Adam
+        return kind(parameters, lr=self.lr, weight_decay=self.decay, fused=True)
 
 
 def train_together(
@@ -69,7 +82,7 @@ def train_together(
         raise ValueError("networks with buffers (BatchNorm) cannot be trained together; use train_alone (together=1)")
     stacked, _ = stack_module_state(list(models))
     params = {k: p.detach().requires_grad_() for k, p in stacked.items()}
-    optimiser = torch.optim.Adam(params.values(), lr=recipe.lr, fused=True)
+    optimiser = recipe.optimise(params.values())
 
     def call(tensors: Tensors, inputs: Tensor) -> Tensor:
         return functional_call(models[0], tensors, (inputs,))
@@ -97,7 +110,7 @@ def train_alone(
     """Train one network the plain way, images with their channels last in memory where that suits it."""
     if suits_channels_last(model, x):
         model, x = model.to(memory_format=torch.channels_last), channels_last(model, x)  # type: ignore[call-overload]
-    optimiser = torch.optim.Adam(model.parameters(), lr=recipe.lr, fused=True)
+    optimiser = recipe.optimise(model.parameters())
     model.train()
     for index in orders([seed], len(x), recipe):
         optimiser.zero_grad()

@@ -10,12 +10,15 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from ..graph import WeightGraph
-from ..network import NODE_ROLES, Network
+from ..network import NODE_ROLES, Network, stack_of
 from ..spec import Group, Spec
 from .codes import CODE_SIZE, grid_codes
 from .plan import plan_of
 from .prepare import node_features, prepare
+from .spectral import spectral_codes
 from .sweep import ACTIVATIONS, Sweep
+
+CODES = ("spectral", "grid")
 
 FOLLOWING = ("identity", "relu", "gelu", "silu", "tanh", "sin", "sigmoid", "leaky_relu", "prelu", "elu")
 """Activation functions with an embedding of their own; every other one shares the last."""
@@ -35,6 +38,9 @@ class EncoderConfig:
         basis: Basis functions over kernel taps.
         activation: Nonlinearity of the updates; analytic ones make exactness hold almost surely.
         normalise: Whether messages, states and embeddings are normalised.
+        codes: What tells pinned nodes apart: ``spectral``, what the networks' own weights do with them
+            (:mod:`wsgraph.nn.spectral`), or ``grid``, their place and index (:mod:`wsgraph.nn.codes`), which is as good
+            or better for networks of one input, and means nothing to others.
         checkpoint: Recompute each sweep in the backward pass instead of keeping its activations.
     """
 
@@ -45,11 +51,14 @@ class EncoderConfig:
     basis: int = 9
     activation: str = "silu"
     normalise: bool = True
+    codes: str = "spectral"
     checkpoint: bool = False
 
     def __post_init__(self) -> None:
         if self.activation not in ACTIVATIONS:
             raise ValueError(f"activation '{self.activation}' is not one of {list(ACTIVATIONS)}")
+        if self.codes not in CODES:
+            raise ValueError(f"codes '{self.codes}' is not one of {list(CODES)}")
         for name in ("hidden", "output", "sweeps", "messages", "basis"):
             if getattr(self, name) < 1:
                 raise ValueError(f"EncoderConfig.{name} is {getattr(self, name)}, expected at least 1")
@@ -58,8 +67,8 @@ class EncoderConfig:
 class Encoder(nn.Module):
     """Embeds the nodes of any WeightGraph: F(g·v) = g·F(v).
 
-    Hidden nodes start equal and are told apart by the network alone; inputs start from their place on the grid, outputs
-    from their index. Then follow :class:`~wsgraph.nn.Sweep` layers.
+    Hidden nodes start equal and are told apart by the network alone; pinned ones (inputs, outputs) start from their
+    codes. Then follow :class:`~wsgraph.nn.Sweep` layers.
 
     Args:
         config: Sizes; the defaults are those of the paper where it names them.
@@ -84,37 +93,57 @@ class Encoder(nn.Module):
     def dtype(self) -> torch.dtype:
         return self.out.weight.dtype
 
-    def forward(self, graph: WeightGraph, inputs: Mapping[str, Tensor] | None = None) -> Tensor:
+    def forward(
+        self,
+        graph: WeightGraph,
+        codes: Mapping[str, Tensor] | None = None,
+        inputs: Mapping[str, Tensor] | None = None,
+    ) -> Tensor:
         """Embeddings of all nodes of a graph, or of a batch of graphs of any architectures.
 
         Args:
             graph: The network(s).
+            codes: Of pinned groups by name, ``[d, CODE_SIZE]``, shared with the networks to compare with: from
+                :meth:`codes`. Without them each network gets those of its own weights.
             inputs: Initial states ``[n, hidden]`` of network inputs by group name, in place of the learned ones.
         """
         network = graph.network
         networks = network if isinstance(network, list) else [network]
-        embeddings = self.embed(networks, inputs)
-        rows = [torch.cat([e[g] for g in n.spec.groups]) for n, e in zip(networks, embeddings, strict=True)]
-        return torch.cat(rows)
+        out: list[Tensor] = [torch.empty(0)] * len(networks)
+        for rows in together(networks):
+            found = self.embed([networks[i] for i in rows], codes, inputs)
+            whole = torch.cat([found[g] for g in networks[rows[0]].spec.groups], dim=-2)
+            for i, embedding in zip(rows, whole if len(rows) > 1 else [whole], strict=True):
+                out[i] = embedding
+        return torch.cat(out)
 
-    def embed(self, networks: Sequence[Network], inputs: Mapping[str, Tensor] | None = None) -> list[dict[str, Tensor]]:
-        """Embeddings by group, network by network; networks of one architecture are encoded together.
+    def codes(
+        self, sides: Sequence[Sequence[Network]], draw: torch.Generator | None = None
+    ) -> dict[str, Tensor]:
+        """Codes of pinned groups, shared by the k-th networks of all sides.
+
+        Args:
+            sides: Networks of one architecture each; see :func:`~wsgraph.nn.spectral.spectral_codes`.
+            draw: Randomises what is arbitrary in them, for training.
 
         Shapes:
-            - **output:** for each network, group name → ``[n, output]``
+            - **output:** group name → ``[K, d, CODE_SIZE]``, without K for single networks
         """
-        out: list[dict[str, Tensor]] = [{} for _ in networks]
-        for rows in together(networks):
-            stacked = self.embed_stack([networks[i] for i in rows], inputs)
-            for k, i in enumerate(rows):
-                out[i] = {g: e[k] if len(rows) > 1 else e for g, e in stacked.items()}
-        return out
+        like, spec = self.out.weight, sides[0][0].spec
+        if self.config.codes == "spectral":
+            return {name: c.to(like) for name, c in spectral_codes(sides, CODE_SIZE, draw).items()}
+        return {g.name: grid_codes(g.shape or (g.size,), like) for g in spec.groups.values() if g.pinned}
 
-    def embed_stack(self, networks: Sequence[Network], inputs: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
-        """Embeddings of networks of one architecture: group name → ``[K, n, output]``, without K for a single one."""
+    def embed(
+        self,
+        networks: Sequence[Network],
+        codes: Mapping[str, Tensor] | None = None,
+        inputs: Mapping[str, Tensor] | None = None,
+    ) -> dict[str, Tensor]:
+        """Embeddings of K networks of one architecture: group name → ``[K, n, output]``, without K for a single one."""
         spec = networks[0].spec
         steps = prepare(spec, networks, self.config.basis, self.dtype)
-        states = self._start(spec, networks, inputs or {})
+        states = self._start(spec, networks, codes or self.codes([networks]), inputs or {})
         kinds = {g.name: _kind(g) for g in spec.groups.values()}
         fixed = {g.name for g in spec.groups.values() if g.why == "network input"}
         for sweep in self.sweeps:
@@ -126,7 +155,9 @@ class Encoder(nn.Module):
         return {name: self._finish(h) for name, h in states.items()}
 
     @torch.compiler.disable  # cached tables, as in prepare
-    def _start(self, spec: Spec, networks: Sequence[Network], inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def _start(
+        self, spec: Spec, networks: Sequence[Network], codes: Mapping[str, Tensor], inputs: Mapping[str, Tensor]
+    ) -> dict[str, Tensor]:
         like = self.out.weight
         lead = (len(networks),) if len(networks) > 1 else ()
         states = {}
@@ -135,13 +166,11 @@ class Encoder(nn.Module):
             if group.name in inputs:
                 h = inputs[group.name].to(like)
             elif group.pinned:
-                h = h + self.place(grid_codes(group.shape or (group.size,), like))
-            states[group.name] = h.expand(*lead, -1, -1)
+                h = h + self.place(codes[group.name])
+            states[group.name] = h.expand(*lead, group.size, -1)
         one = like.new_ones(lead)
         for block in plan_of(spec).loose:
-            tensor = [n.tensors[block.param] for n in networks]
-            stacked = {block.param: torch.stack(tensor) if lead else tensor[0]}
-            features = node_features(spec, [block], stacked, one, self.dtype)
+            features = node_features(spec, [block], {block.param: stack_of(networks, block.param)}, one, self.dtype)
             states[block.target] = states[block.target] + self.loose(features)
         return states
 

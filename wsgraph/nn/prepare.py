@@ -9,7 +9,7 @@ from math import prod
 import torch
 from torch import Tensor
 
-from ..network import NODE_ROLES, Network
+from ..network import NODE_ROLES, Network, stack_of
 from ..spec import Block, Spec
 from ..taps import tap_basis
 from .message import DenseEdges, Edges, ListedEdges, OwnEdges, RunEdges
@@ -26,6 +26,8 @@ class PreparedStep:
         scale: ``[..., 1, 1]``, the typical size of a message of unit inputs: √fan-in · rms(W).
         written: ``[..., target, roles]`` features of the one-axis parameters on what the block writes, or ``None``.
         read: ``[..., source, roles]``, the same for what it reads.
+        gain_written: ``[..., target, 1]``, what a norm multiplies the written values with, or ``None``.
+        gain_read: ``[..., source, 1]``, the same for what is read.
     """
 
     step: Step
@@ -33,19 +35,15 @@ class PreparedStep:
     scale: Tensor
     written: Tensor | None
     read: Tensor | None
+    gain_written: Tensor | None
+    gain_read: Tensor | None
 
 
 @torch.compiler.disable  # looks up cached tables and slices views: nothing to compile
 def prepare(spec: Spec, networks: Sequence[Network], basis: int, dtype: torch.dtype) -> list[PreparedStep]:
     """Numbers of all steps for networks of one architecture, stacked on a leading axis (none for a single network)."""
-    tensors = _stack(networks)
+    tensors = {name: stack_of(networks, name) for name in networks[0].tensors}
     return [_prepare_step(spec, step, tensors, networks, basis, dtype) for step in plan_of(spec).steps]
-
-
-def _stack(networks: Sequence[Network]) -> Mapping[str, Tensor]:
-    if len(networks) == 1:
-        return networks[0].tensors
-    return {name: torch.stack([n.tensors[name] for n in networks]) for name in networks[0].tensors}
 
 
 def _prepare_step(
@@ -79,7 +77,29 @@ def _prepare_step(
         scale[..., None, None],
         node_features(spec, step.written, tensors, scale, dtype),
         node_features(spec, step.read, tensors, scale, dtype),
+        norm_gain(spec, step.written, tensors, dtype),
+        norm_gain(spec, step.read, tensors, dtype),
     )
+
+
+def norm_gain(
+    spec: Spec, blocks: Sequence[Block], tensors: Mapping[str, Tensor], dtype: torch.dtype
+) -> Tensor | None:
+    r"""What a norm multiplies each node with, :math:`\gamma / \sqrt{v}` of rms 1 over the nodes; ``None`` without a norm.
+
+    In front of a norm the scale of a neuron's weights means nothing. Together with this factor it does: a network with
+    BatchNorm then looks like the plain network it computes.
+    """
+    gain: Tensor | None = None
+    for block in blocks:
+        role = spec.params[block.param].role
+        if role in ("norm_scale", "variance"):
+            value = block.view(tensors[block.param]).to(dtype).mean(-1)
+            factor = value if role == "norm_scale" else torch.rsqrt(value.clamp_min(0) + 1e-5)
+            gain = factor if gain is None else gain * factor
+    if gain is None:
+        return None
+    return (gain / gain.square().mean(-1, keepdim=True).sqrt().clamp_min(1e-12))[..., None]
 
 
 def node_features(

@@ -88,16 +88,17 @@ class Sweep(nn.Module):
         states = dict(states)
         for s in steps:
             target, source = s.step.block.target, s.step.block.source or s.step.block.target
-            h = self.norm_read(states[source])
+            h = _gained(self.norm_read(states[source]), s.gain_read)
             if s.read is not None:
                 h = h + self.read(s.read)
-            m = self._normalised(s.edges.forward(h, self.mix_forward), s)
+            m = self._normalised(_gained(s.edges.forward(h, self.mix_forward), s.gain_written), s)
             states[target] = self.update_forward(states[target], m, self.kind_forward[kinds[target]], s.written)
         for s in reversed(steps):
             target, source = s.step.block.target, s.step.block.source or s.step.block.target
             if source in fixed:
                 continue
-            m = self._normalised(s.edges.backward(self.norm_read(states[target]), self.mix_backward), s)
+            h = _gained(self.norm_read(states[target]), s.gain_written)
+            m = self._normalised(_gained(s.edges.backward(h, self.mix_backward), s.gain_read), s)
             states[source] = self.update_backward(states[source], m, self.kind_backward[kinds[source]])
         return states
 
@@ -114,3 +115,7 @@ class Sweep(nn.Module):
         channel = m.square().mean(dim=-2, keepdim=True)
         variance = (n * channel + PRIOR * channel.mean(dim=-1, keepdim=True)) / (n + PRIOR)
         return m * torch.rsqrt(variance + 1e-6 * s.scale.square())
+
+
+def _gained(x: Tensor, gain: Tensor | None) -> Tensor:
+    return x if gain is None else x * gain
