@@ -1,0 +1,43 @@
+"""Zero-shot: the bundled aligner on networks of families that its training left out, beside the classic methods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..zoo import Recipe, ZooConfig
+
+NETWORKS, PAIRS = 16, 8
+"""Networks of every row, and the disjoint pairs of them."""
+SEED = 900
+"""Of the networks: no family of the mixture has it."""
+IMAGE = (1, 28, 28)
+
+
+def _row(name: str, make: str, together: int = 16, epochs: int = 2, lr: float = 1e-3, **args: Any) -> ZooConfig:
+    return ZooConfig(
+        name=f"zero-shot-{name}",
+        make=make,
+        args={"inputs": list(IMAGE), **args},
+        data="fashion_mnist",
+        recipe=Recipe(epochs, 128, lr),
+        together=together,
+        split=(0, 0, 1),
+        seed=SEED,
+    )
+
+
+ROWS: dict[str, ZooConfig] = {
+    "ReLU 784-128³-10": _row("relu", "dense", hidden=[128] * 3),
+    "tanh 784-128³-10": _row("tanh", "dense", hidden=[128] * 3, activation="tanh"),
+    "GELU, five hidden layers of 200": _row("gelu", "dense", hidden=[200] * 5, activation="gelu"),
+    "wide 784-512-512-10": _row("wide", "dense", hidden=[512] * 2),
+    "BatchNorm MLP": _row("batchnorm", "dense", 1, hidden=[128] * 3, norm="batch"),
+    "LayerNorm + residual MLP": _row(
+        "layernorm", "dense_residual", width=128, depth=3, inner=128, norm="layer", activation="gelu"
+    ),
+    "CNN 5×5 with BatchNorm": _row("cnn", "convolutional", 1, 1, channels=[16, 16, 32], kernel=5, norm="batch"),
+    "ResNet with BatchNorm": _row("resnet", "residual", 1, 1, channels=[16, 32], norm="batch"),
+    "LSTM": _row("lstm", "recurrent", 1, 2, 2e-3, width=64),
+    "small ViT": _row("vit", "transformer", 1, 2, 2e-3, patch=7, width=48, depth=2, heads=4, inner=96),
+}
+"""What is judged: the networks of people, larger than anything in the mixture."""
