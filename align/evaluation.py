@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import nn
@@ -12,13 +15,17 @@ from wsgraph.modules import with_tensors
 
 from .barrier import Barrier, barrier
 from .deep_align import DeepAlign
+from .match import match
+from .progress import progress
 from .zoo import Zoo
 from .zoo.task import Part
 
 Pairs = list[tuple[int, int]]
-VALIDATION_PAIRS = 16
-VALIDATION_SAMPLES = 1_000
-VALIDATION_POINTS = 7
+VALIDATION_PAIRS, VALIDATION_SAMPLES = 8, 500
+NOISE_SAMPLES = 1_000
+"""For activation matching as a reference."""
+NOTHING = 0.02
+"""Share of the barrier without alignment that is too little to care about."""
 
 
 def pairs_of(zoo: Zoo, part: str, count: int) -> Pairs:
@@ -76,8 +83,22 @@ def aligned(aligner: DeepAlign, zoo: Zoo, pairs: Pairs) -> list[nn.Module]:
     return [with_tensors(zoo.template, tensors).eval() for tensors in moved]
 
 
+@dataclass(frozen=True)
+class Look:
+    """What validation saw of an aligner.
+
+    Attributes:
+        value: The smaller the better: geometric mean over zoos of the barrier relative to the best of weight matching
+            and activation matching on noise.
+        ratios: Of every zoo; 1 for one without two validation networks.
+    """
+
+    value: float
+    ratios: tuple[float, ...]
+
+
 class Validation:
-    """Judges aligners in training: the barrier between validation networks, relative to that without alignment.
+    """Judges aligners in training: loss half way between validation networks, above that of the networks.
 
     The networks never took part in training the aligner; the samples are those the networks learned from.
 
@@ -86,21 +107,41 @@ class Validation:
     """
 
     def __init__(self, zoos: Sequence[Zoo]) -> None:
-        self.pairs = [(zoo, pairs) for zoo in zoos if (pairs := pairs_of(zoo, "val", VALIDATION_PAIRS))]
-        if not self.pairs:
+        self.zoos = zoos
+        self.pairs = [pairs_of(zoo, "val", VALIDATION_PAIRS) for zoo in zoos]
+        if not any(self.pairs):
             raise ValueError("no zoo has two validation networks; build more (count=), or set optim.validate=0")
 
-    def __call__(self, aligner: DeepAlign) -> float:
-        """Mean over zoos of barrier / barrier without alignment."""
-        found = [_validation_barrier(zoo, pairs, aligned(aligner, zoo, pairs)) for zoo, pairs in self.pairs]
-        ratios = [x / naive if naive else 1.0 for x, naive in zip(found, self.naive, strict=True)]  # 0: nothing to gain
-        return sum(ratios) / len(ratios)
+    def __call__(self, aligner: DeepAlign) -> Look:
+        """Look at all zoos."""
+        ratios = []
+        for zoo, pairs, (floor, reference) in zip(self.zoos, self.pairs, self.references, strict=True):
+            found = _bump(zoo, pairs, aligned(aligner, zoo, pairs)) if pairs else 0.0
+            ratios.append((found + floor) / (reference + floor) if pairs else 1.0)
+        logs = [math.log(r) for r, pairs in zip(ratios, self.pairs, strict=True) if pairs]
+        return Look(math.exp(sum(logs) / len(logs)), tuple(ratios))
 
     @cached_property
-    def naive(self) -> list[float]:
-        """Barriers without alignment, measured once."""
-        return [_validation_barrier(zoo, pairs, [zoo.module(j) for _, j in pairs]) for zoo, pairs in self.pairs]
+    def references(self) -> list[tuple[float, float]]:
+        """Of every zoo, what is next to nothing there, and the best that the classic methods reach without data."""
+        found = []
+        with progress("weight and activation matching, to compare with", len(self.zoos)) as step:
+            for zoo, pairs in zip(self.zoos, self.pairs, strict=True):
+                found.append(_reference(zoo, pairs) if pairs else (1.0, 0.0))
+                step()
+        return found
 
 
-def _validation_barrier(zoo: Zoo, pairs: Pairs, moved: Sequence[nn.Module]) -> float:
-    return float(line_barrier(zoo, pairs, moved, "train", VALIDATION_SAMPLES, VALIDATION_POINTS))
+def _reference(zoo: Zoo, pairs: Pairs) -> tuple[float, float]:
+    def matched(method: str, **options: Any) -> float:
+        example = zoo.config.example_input()
+        found = [match(zoo.module(i), zoo.module(j), method, example_input=example, **options) for i, j in pairs]
+        return _bump(zoo, pairs, [x.apply(zoo.module(j)) for x, (_, j) in zip(found, pairs, strict=True)])
+
+    naive = _bump(zoo, pairs, [zoo.module(j) for _, j in pairs])
+    noise = matched("activation_matching", data="noise", samples=NOISE_SAMPLES)
+    return max(NOTHING * naive, 1e-12), min(matched("weight_matching"), noise)
+
+
+def _bump(zoo: Zoo, pairs: Pairs, moved: Sequence[nn.Module]) -> float:
+    return float(line_barrier(zoo, pairs, moved, "train", VALIDATION_SAMPLES, 3))

@@ -56,41 +56,38 @@ def lmc(
     template: nn.Module,
     a: Stack,
     moved: Stack,
-    weight: Tensor,
     inputs: Tensor,
     targets: Tensor,
     loss: Callable[[Tensor, Tensor], Tensor] = F.cross_entropy,
 ) -> Tensor:
-    r"""ℓ_LMC: task loss on the line to the softly permuted network, L(λ a + (1 − λ) P·b), mean over pairs.
+    r"""ℓ_LMC: task loss half way to the softly permuted network, L(½ a + ½ P·b), mean over pairs.
 
-    BatchNorm takes its statistics from the inputs, as if it were reset at every point of the line.
+    The paper draws a place on the line; the barrier is in its middle, and learning there is no worse or better
+    (``python -m align.benchmark training``). BatchNorm takes its statistics from the inputs, as if it were reset at every point of the line.
 
     Args:
         template: A module of the architecture; its own tensors do not matter, nor where they are.
         a: Tensors of the reference networks.
         moved: Tensors of the permuted ones.
-        weight: λ of each pair, ``[K]``.
         inputs: Of the task, shared by all pairs.
         targets: Of each pair, ``[K, ...]``.
         loss: The networks' own loss.
     """
     running = {name for name, _ in template.named_buffers()}
 
-    def middle(name: str, p: Tensor, q: Tensor, w: Tensor) -> Tensor:
-        if not p.is_floating_point():
-            return p
-        return w * p + (1 - w) * (q.detach() if name in running else q)
+    def middle(name: str, p: Tensor, q: Tensor) -> Tensor:
+        return (p + (q.detach() if name in running else q)) / 2 if p.is_floating_point() else p
 
-    def one(p: dict[str, Tensor], q: dict[str, Tensor], w: Tensor, y: Tensor) -> Tensor:
-        network = {k: middle(k, t, q[k], w) for k, t in p.items()}
+    def one(p: dict[str, Tensor], q: dict[str, Tensor], y: Tensor) -> Tensor:
+        network = {k: middle(k, t, q[k]) for k, t in p.items()}
         return loss(functional_call(template, network, (inputs,)), y)
 
     with batch_statistics(template):
         if slow_together({k: t[0] for k, t in a.items()}):
             inputs = channels_last(template, inputs)
-            pairs = zip(_unstacked(a), _unstacked(moved), weight, targets, strict=True)
-            return torch.stack([one(p, q, w, y) for p, q, w, y in pairs]).mean()
-        return vmap(one, randomness="different")(dict(a), dict(moved), weight, targets).mean()
+            pairs = zip(_unstacked(a), _unstacked(moved), targets, strict=True)
+            return torch.stack([one(p, q, y) for p, q, y in pairs]).mean()
+        return vmap(one, randomness="different")(dict(a), dict(moved), targets).mean()
 
 
 def _unstacked(networks: Stack) -> Iterator[dict[str, Tensor]]:

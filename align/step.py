@@ -48,8 +48,7 @@ def step_losses(
 
     def lmc() -> Tensor:
         x, y = (t.to(device) for t in task_batch(plain, config, step))
-        weight = torch.tensor([p.weight for p in plain], device=device)
-        return losses.lmc(zoo.template, left, moved, weight, x, y, zoo.task.loss)
+        return losses.lmc(zoo.template, left, moved, x, y, zoo.task.loss)
 
     def alignment() -> Tensor:
         return losses.alignment(left, moved, zoo.spec)

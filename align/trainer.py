@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
@@ -34,6 +35,8 @@ from .zoo import Zoo
 Report = Callable[[int, Mapping[str, float]], None]
 STAGES = 10
 """Of training, with noise of their own where it changes (``noise_end``)."""
+LEAST, MOST = 0.5, 3.0
+"""Bounds of how often a zoo is drawn, relative to one where the aligner is as good as the classic methods."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +145,7 @@ def train_aligner(
     start = run.restore() if resume else 0
     with progress("training the aligner", config.steps) as bar, _stop_requests() as asked:
         bar(advance=start)
-        for k, (plain, labelled) in enumerate(_batches(zoos, config, range(start, config.steps), run.fabric), start):
+        for k, (plain, labelled) in enumerate(run.batches(start), start):
             if config.patience and run.best.stale >= config.patience:
                 break
             if asked:
@@ -167,6 +170,7 @@ class _Run:
     ) -> None:
         self.aligner, self.zoos, self.config, self.folder, self.fabric = aligner, zoos, config, folder, fabric
         self.best = _Best()
+        self.needs = [1.0] * len(zoos)
         self.judge = Validation(zoos) if config.validate else None
         self.average = AveragedModel(aligner, multi_avg_fn=get_ema_multi_avg_fn(config.ema)) if config.ema else None
         optimiser = torch.optim.AdamW(aligner.parameters(), lr=config.lr, weight_decay=config.weight_decay)
@@ -198,13 +202,28 @@ class _Run:
             self.average.update_parameters(self.aligner)
         return {name: float(cast(Tensor, self.fabric.all_reduce(v.detach()))) for name, v in parts.items()}
 
+    def batches(self, start: int) -> Iterator[tuple[list[Pair], list[Pair]]]:
+        """Unlabelled and labelled pairs of each step, this process's share.
+
+        Zoos are drawn by need: after every validation, those where the aligner does worst come more often.
+        """
+        config, stops = self.config, [*range(0, self.config.steps, self.config.validate or self.config.steps)]
+        count = config.steps * config.pairs
+        plain = [UnlabelledPairs(z, count=count, seed=config.seed) for z in self.zoos]
+        labelled = [LabelledPairs(z, augment=_augmentations(config), count=count, seed=config.seed) for z in self.zoos]
+        for first, last in pairwise([start, *(s for s in stops if s > start), config.steps]):
+            share = (config.pairs, range(first, last), config.seed, self.fabric.global_rank, self.fabric.world_size)
+            streams = [pair_loader(side, *share, needs=self.needs) for side in (plain, labelled)]
+            yield from zip(*streams, strict=True)
+
     def validate(self, step: int) -> float:
-        """The barrier between validation networks, relative to that without alignment; the best aligner is kept."""
+        """Judge the aligner on validation networks; the best one is kept, and the zoos' needs follow."""
         assert self.judge is not None
-        value = self.judge(self.judged)
-        self.best.look(value, step, self.judged.state_dict())
+        look = self.judge(self.judged)
+        self.best.look(look.value, step, self.judged.state_dict())
+        self.needs = [min(max(ratio, LEAST), MOST) for ratio in look.ratios]
         self.model.train()
-        return value
+        return look.value
 
     def result(self) -> DeepAlign:
         """The aligner with the parameters that did best."""
@@ -222,6 +241,7 @@ class _Run:
         if self.folder is None or not self.fabric.is_global_zero:
             return
         state = {"run": self.settings, "step": step, "best": vars(self.best), "aligner": self.aligner.state_dict()}
+        state["needs"] = self.needs
         state["optimiser"] = self.optimiser.optimizer.state_dict()
         state["average"] = None if self.average is None else self.average.state_dict()
         save_checkpoint(self.folder, state)
@@ -239,7 +259,7 @@ class _Run:
                 )
         self.aligner.load_state_dict(saved["aligner"])
         self.optimiser.optimizer.load_state_dict(saved["optimiser"])
-        self.best = _Best(**saved["best"])
+        self.best, self.needs = _Best(**saved["best"]), saved["needs"]
         if self.average is not None:
             self.average.load_state_dict(saved["average"])
         return int(saved["step"])
@@ -257,17 +277,6 @@ class _Run:
 def _rate(k: int, steps: int) -> float:
     warm = max(1, steps // 10)
     return (k + 1) / warm if k < warm else 0.5 * (1 + math.cos(math.pi * (k - warm) / max(1, steps - warm)))
-
-
-def _batches(
-    zoos: Sequence[Zoo], config: TrainConfig, steps: range, fabric: Fabric
-) -> Iterator[tuple[list[Pair], list[Pair]]]:
-    """Unlabelled and labelled pairs of each step, this process's share."""
-    count = config.steps * config.pairs
-    plain = [UnlabelledPairs(z, count=count, seed=config.seed) for z in zoos]
-    labelled = [LabelledPairs(z, augment=_augmentations(config), count=count, seed=config.seed) for z in zoos]
-    share = (config.pairs, steps, config.seed, fabric.global_rank, fabric.world_size)
-    yield from zip(pair_loader(plain, *share), pair_loader(labelled, *share), strict=True)
 
 
 def _augmentations(config: TrainConfig) -> list[Compose]:

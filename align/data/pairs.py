@@ -31,7 +31,6 @@ class Pair:
         label: How b must be permuted to match a; ``None`` if nobody knows.
         zoo: Where they come from.
         item: What both are views of, for tasks that have items.
-        weight: λ, drawn uniformly: a place on the line between the two.
     """
 
     a: WeightGraph
@@ -39,16 +38,11 @@ class Pair:
     label: Permutation | None
     zoo: Zoo
     item: int
-    weight: float
 
 
 def generator(stream: str, seed: int, k: int) -> torch.Generator:
     """Random numbers for the k-th draw of a stream. Hashed, because torch looks at 32 bits of a seed only."""
     return torch.Generator().manual_seed(zlib.crc32(f"{stream} {seed} {k}".encode()))
-
-
-def _uniform(draw: torch.Generator) -> float:
-    return float(torch.rand((), generator=draw))
 
 
 class _Pairs(Dataset):
@@ -93,7 +87,7 @@ class LabelledPairs(_Pairs):
         a = self.zoo.graph(number)
         t = Permutation.random(a.spec, draw)
         copy = self.stages[idx * len(self.stages) // self.count](a, draw) if self.stages else a
-        return Pair(a, t.apply(copy), t.inverse(), self.zoo, self.zoo.config.item_of(number), _uniform(draw))
+        return Pair(a, t.apply(copy), t.inverse(), self.zoo, self.zoo.config.item_of(number))
 
 
 class UnlabelledPairs(_Pairs):
@@ -121,7 +115,7 @@ class UnlabelledPairs(_Pairs):
             choices = self.partners[number]
             other = choices[int(torch.randint(len(choices), (), generator=draw))]
         a, b = self.zoo.graph(number), self.zoo.graph(other)
-        return Pair(a, b, None, self.zoo, self.zoo.config.item_of(number), _uniform(draw))
+        return Pair(a, b, None, self.zoo, self.zoo.config.item_of(number))
 
 
 class OneZooAtATime(Sampler[list[int]]):
@@ -129,6 +123,7 @@ class OneZooAtATime(Sampler[list[int]]):
 
     Args:
         sizes: Lengths of the data sets.
+        needs: How often each is chosen, relative to the others.
         batch: Pairs per batch, of all processes together.
         batches: Where the stream starts and ends.
         seed: Of the choice; two streams with one seed choose alike.
@@ -136,11 +131,18 @@ class OneZooAtATime(Sampler[list[int]]):
     """
 
     def __init__(
-        self, sizes: Sequence[int], batch: int, batches: range, seed: int = 0, rank: int = 0, world: int = 1
+        self,
+        sizes: Sequence[int],
+        needs: Sequence[float],
+        batch: int,
+        batches: range,
+        seed: int = 0,
+        rank: int = 0,
+        world: int = 1,
     ) -> None:
         if batch % world:
             raise ValueError(f"{batch} pairs per batch cannot be shared evenly by {world} processes")
-        self.sizes, self.batch, self.batches, self.seed = sizes, batch, batches, seed
+        self.sizes, self.needs, self.batch, self.batches, self.seed = sizes, torch.tensor(needs), batch, batches, seed
         self.rank, self.world = rank, world
 
     def __len__(self) -> int:
@@ -149,7 +151,7 @@ class OneZooAtATime(Sampler[list[int]]):
     def __iter__(self) -> Iterator[list[int]]:
         share = self.batch // self.world
         for k in self.batches:
-            chosen = int(torch.randint(len(self.sizes), (), generator=generator("zoo", self.seed, k)))
+            chosen = int(torch.multinomial(self.needs, 1, generator=generator("zoo", self.seed, k)))
             start = sum(self.sizes[:chosen])
             first = k * self.batch + self.rank * share
             yield [start + (first + j) % self.sizes[chosen] for j in range(share)]
@@ -163,6 +165,7 @@ def pair_loader(
     rank: int = 0,
     world: int = 1,
     workers: int = 0,
+    needs: Sequence[float] | None = None,
 ) -> DataLoader[list[Pair]]:
     """Batches of pairs (lists of :class:`Pair`), each of one zoo, over several zoos.
 
@@ -173,6 +176,8 @@ def pair_loader(
         seed: Of the order of zoos.
         rank, world: This process and the number of processes that share each batch.
         workers: Background processes that prepare batches.
+        needs: How often each zoo is chosen, relative to the others; all alike by default.
     """
-    sampler = OneZooAtATime([len(d) for d in datasets], batch, batches, seed, rank, world)
+    needs = [1.0] * len(datasets) if needs is None else needs
+    sampler = OneZooAtATime([len(d) for d in datasets], needs, batch, batches, seed, rank, world)
     return DataLoader(ConcatDataset(datasets), batch_sampler=sampler, collate_fn=list, num_workers=workers)

@@ -10,7 +10,7 @@ from pathlib import Path
 from ..data import cache_folder
 from ..progress import progress
 from .config import ZooConfig
-from .engines import BuildError, Result, in_process, in_processes, on_ray, task_of
+from .engines import BuildError, Result, in_process, in_processes, on_ray
 from .shard import Record, file_name, write_shard
 from .zoo import INDEX, Zoo, read_index, write_index
 
@@ -71,7 +71,7 @@ def _train(
     address: str | None,
 ) -> None:
     last = config.item_of((missing[-1] + 1) * config.together - 1)
-    samples, _ = task_of(config).samples("train", last)  # an error, now and not at the end, if there is no such item
+    samples, _ = config.make_task().samples("train", last)  # an error, now and not at the end, if there is no such item
     title, done = f"training {len(missing) * config.together} networks ({config.name})", 0
     with progress(title, len(missing) * config.recipe.steps(len(samples))) as bar:
 

@@ -9,12 +9,10 @@ import threading
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from functools import lru_cache
 from typing import Any
 
 from .config import ZooConfig
 from .shard import Record, train_shard
-from .task import Task, make_task
 from .together import Tensors
 
 Result = tuple[int, Tensors, list[Record]]
@@ -29,7 +27,7 @@ class BuildError(RuntimeError):
 
 def in_process(config: ZooConfig, shards: Sequence[int], step: Callable[[int], None]) -> Generator[Result, None, None]:
     """One shard after the other, here."""
-    task = task_of(config)
+    task = config.make_task()
     for shard in shards:
         yield (shard, *train_shard(config, task, shard, lambda: step(1)))
 
@@ -82,7 +80,7 @@ def on_ray(
         while waiting:
             (ready,), waiting = ray.wait(waiting)
             result: Result = ray.get(ready)
-            step(config.recipe.steps(len(task_of(config).samples("train")[0])))
+            step(config.recipe.steps(len(config.make_task().samples("train")[0])))
             yield result
     finally:
         if started:
@@ -113,14 +111,4 @@ def _work(config: ZooConfig, shard: int) -> Result:
             with _counter.get_lock():
                 _counter.value += 1
 
-    return (shard, *train_shard(config, task_of(config), shard, step))
-
-
-@lru_cache(maxsize=1)  # one data set in memory is enough
-def _task(key: tuple[object, ...]) -> Task:
-    return make_task(*key)  # type: ignore[arg-type]
-
-
-def task_of(config: ZooConfig) -> Task:
-    """The config's task, loaded once per process."""
-    return _task((config.task, config.data, config.shape, config.side))
+    return (shard, *train_shard(config, config.make_task(), shard, step))

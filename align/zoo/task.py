@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Literal, Protocol
 
 import torch
@@ -100,6 +101,7 @@ class Images:
         return self.grid, self.images[item].flatten(1).T.contiguous()
 
 
+@lru_cache(maxsize=16)  # one copy per process, however many zoos use it
 def make_task(name: str, data: str | None, shape: tuple[int, int, int] | None, side: str = "all") -> Task:
     """A task by name: ``classify`` or ``images`` of a data set, ``table``, or ``waves``. A missing set is fetched."""
     if name == "waves":

@@ -313,7 +313,7 @@ def test_the_encoder_can_simulate_activation_matching():
     )
     f = simulating_encoder(probes)
     ga, gb = to_graph(a), to_graph(b)
-    embeddings = [f.encoder.embed([g.network], {"input": probes.T})[0] for g in (ga, gb)]
+    embeddings = [f.encoder.embed([g.network], inputs={"input": probes.T}) for g in (ga, gb)]
     hidden = {"0": 2, "2": 4}  # group → number of layers up to and including its ReLU
     for name, depth in hidden.items():
         acts = [m[:depth](probes).detach() for m in (a, b)]  # [probes, neurons]

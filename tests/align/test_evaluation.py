@@ -3,11 +3,11 @@ from dataclasses import replace
 import pytest
 import torch
 
+import align
 from align import Alignment, DeepAlign, DeepAlignConfig, barrier
 from align.evaluation import Validation, aligned, line_barrier, pairs_of
 from align.zoo import Recipe, Zoo, ZooConfig, build
 from wsgraph import EncoderConfig, Permutation
-from wsgraph.modules import with_tensors
 
 SMALL = DeepAlignConfig(encoder=EncoderConfig(hidden=16, output=24, messages=16, sweeps=2))
 
@@ -78,19 +78,36 @@ def test_networks_are_brought_to_where_the_aligner_is(tiny_zoo):
     assert not any(p.is_meta for module in moved for p in module.parameters())
 
 
-def test_the_validation_ratio_is_one_for_an_aligner_that_does_nothing(tiny_zoo, monkeypatch):
-    def nothing(aligner, zoo, pairs):
-        identity = Permutation.identity(zoo.spec)
-        return [with_tensors(zoo.template, identity.apply(zoo.tensors(j))) for _, j in pairs]
+def test_validation_is_relative_to_the_better_classic_method(tiny_zoo, monkeypatch):
+    def classic(method, **options):
+        def moved(aligner, zoo, pairs):
+            modules = [[zoo.module(n) for n in pair] for pair in pairs]
+            return [align.match(a, b, method, example_input=zoo.config.example_input(), **options).apply(b) for a, b in modules]
 
-    monkeypatch.setattr("align.evaluation.aligned", nothing)
-    assert Validation([tiny_zoo])(DeepAlign(SMALL)) == pytest.approx(1.0, rel=1e-4)
+        monkeypatch.setattr("align.evaluation.aligned", moved)
+        return Validation([tiny_zoo])(DeepAlign(SMALL)).value
+
+    both = classic("weight_matching"), classic("activation_matching", data="noise", samples=1_000)
+    assert min(both) == pytest.approx(1.0, rel=1e-4)
+    assert classic("identity") > 2 * max(both)
 
 
-def test_networks_without_a_barrier_leave_nothing_to_gain(tiny_zoo):
-    judge = Validation([tiny_zoo])
-    judge.naive = [0.0]
-    assert judge(DeepAlign(SMALL)) == 1
+def test_validation_is_the_geometric_mean_over_zoos(tiny_zoo, monkeypatch):
+    judge = Validation([tiny_zoo, tiny_zoo])
+    judge.references = [(0.1, 0.3), (0.1, 0.7)]
+    monkeypatch.setattr("align.evaluation._bump", lambda *_: 0.7)
+    look = judge(DeepAlign(SMALL))
+    assert look.ratios == pytest.approx((2.0, 1.0))
+    assert look.value == pytest.approx(2**0.5)
+
+
+def test_a_zoo_without_pairs_has_the_usual_need(tiny_zoo, monkeypatch):
+    lonely = Zoo(tiny_zoo.folder)
+    lonely.records = {n: r for n, r in lonely.records.items() if r.part != "val"}
+    monkeypatch.setattr("align.evaluation._bump", lambda *_: 0.7)
+    look = Validation([tiny_zoo, lonely])(DeepAlign(SMALL))
+    assert look.ratios[1] == 1
+    assert look.value == look.ratios[0]
 
 
 def test_a_zoo_without_validation_networks_says_so(tiny_zoo):

@@ -9,7 +9,12 @@ from wsgraph.testing import random_graph
 
 
 def scores_of(spec, dtype=torch.float64):
-    return {g.name: torch.randn(g.size, g.size, dtype=dtype) for g in spec.free}
+    return {g.name: torch.randn(1, g.size, g.size, dtype=dtype) for g in spec.free}
+
+
+def refined(refine, a, b, scores):
+    """Of one pair."""
+    return refine([a.network], [b.network], scores)
 
 
 def other(graph):
@@ -24,7 +29,7 @@ def test_one_step_by_hand():
     wa, wb = (g.tensors["0.weight"] / g.tensors["0.weight"].norm(dim=1, keepdim=True) for g in (a, b))
     va, vb = (g.tensors["2.weight"] / g.tensors["2.weight"].norm(dim=0) for g in (a, b))
     expected = scores["0"] + alpha * wa @ wb.T + beta * va.T @ vb
-    torch.testing.assert_close(refine(a, b, scores)["0"], expected)
+    torch.testing.assert_close(refined(refine, a, b, scores)["0"], expected)
 
 
 def test_hidden_neighbours_speak_through_the_current_matching():
@@ -37,7 +42,7 @@ def test_hidden_neighbours_speak_through_the_current_matching():
     wa, wb = w
     va, vb = v
     expected = scores["2"] + alpha * wa @ soft["0"] @ wb.T + beta * va @ vb.T
-    torch.testing.assert_close(refine(a, b, scores)["2"], expected)
+    torch.testing.assert_close(refined(refine, a, b, scores)["2"], expected)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -45,27 +50,27 @@ def test_equivariance_and_swap(seed):
     a = random_graph(seed)
     b, scores = other(a), scores_of(a.spec)
     refine = Refine(2).double()
-    plain = refine(a, b, scores)
+    plain = refined(refine, a, b, scores)
     g, h = Permutation.random(a.spec), Permutation.random(a.spec)
-    moved = {k: s[g.maps[k]][:, h.maps[k]] for k, s in scores.items()}
-    permuted = refine(g.apply(a), h.apply(b), moved)
-    swapped = refine(b, a, {k: s.T for k, s in scores.items()})
+    moved = {k: s[:, g.maps[k]][:, :, h.maps[k]] for k, s in scores.items()}
+    permuted = refined(refine, g.apply(a), h.apply(b), moved)
+    swapped = refined(refine, b, a, {k: s.mT for k, s in scores.items()})
     for k, s in plain.items():
-        torch.testing.assert_close(permuted[k], s[g.maps[k]][:, h.maps[k]])
-        torch.testing.assert_close(swapped[k], s.T)
+        torch.testing.assert_close(permuted[k], s[:, g.maps[k]][:, :, h.maps[k]])
+        torch.testing.assert_close(swapped[k], s.mT)
 
 
 def test_different_widths_are_refused():
     a, b = to_graph(mlp(3, 4, 2)), to_graph(mlp(3, 5, 2))
     with pytest.raises(ValueError, match=r"different widths, which refinement cannot match; use refine=0"):
-        Refine(1)(a, b, {"0": torch.randn(4, 5)})
+        refined(Refine(1), a, b, {"0": torch.randn(1, 4, 5)})
 
 
 def test_dead_neurons_and_gradients():
     a, b = (to_graph(mlp(3, 4, 2)) for _ in range(2))
     zero = a.replace({k: torch.zeros_like(t) for k, t in a.tensors.items()})
     refine = Refine(2)
-    out = refine(zero, b, scores_of(a.spec, torch.float32))["0"]
+    out = refined(refine, zero, b, scores_of(a.spec, torch.float32))["0"]
     out.sum().backward()
     assert out.isfinite().all()
     assert refine.raw.grad.isfinite().all()

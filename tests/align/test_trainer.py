@@ -13,7 +13,8 @@ import torch
 from lightning_fabric.plugins import MixedPrecision
 
 from align import DeepAlign, DeepAlignConfig, checkpoint
-from align.checkpoint import load_checkpoint, save_checkpoint
+from align.checkpoint import load_checkpoint
+from align.evaluation import Look, save_checkpoint
 from align.evaluation import aligned, line_barrier, pairs_of
 from align.trainer import TrainConfig, make_fabric, train_aligner
 from wsgraph import EncoderConfig
@@ -236,7 +237,7 @@ def test_the_best_validated_aligner_is_returned_and_patience_ends_training(tiny_
 
     def judge(aligner):
         kept.append({k: t.clone() for k, t in aligner.state_dict().items()})
-        return next(values)
+        return Look(next(values), (1.0,))
 
     monkeypatch.setattr("align.trainer.Validation", lambda zoos: judge)
     seen, aligner = run([tiny_zoo], steps=10, validate=1, patience=2)

@@ -83,7 +83,7 @@ def _codes(rows: Sequence[Tensor], size: int, draw: torch.Generator | None) -> T
     told = _apart(weight, tolerance)[..., :kept] & (skew.abs() > tolerance)
     sign = torch.where(told, skew.sign(), 0.0)
     if draw is not None:
-        coins = torch.randint(0, 2, sign.shape, generator=draw, dtype=torch.int8) * 2 - 1
+        coins = torch.randint(0, 2, (kept,), generator=draw) * 2 - 1  # one for all pairs, however they are batched
         sign = sign * coins.to(sign)
     return vectors * (sign * weight[..., :kept] ** 0.25 * vectors.shape[-2] ** 0.5)[..., None, :]
 

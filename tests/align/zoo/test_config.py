@@ -73,7 +73,7 @@ def test_seeds_of_zoos_do_not_meet(digits: ZooConfig) -> None:
     [
         ({"make": "nowhere:Net"}, "'nowhere:Net': cannot import 'nowhere'"),
         ({"make": "subprocess:run"}, "'subprocess:run' is <function run .*expected a subclass of nn.Module"),
-        ({"make": "transformer"}, "no architecture 'transformer'; choose one of mlp, cnn, "),
+        ({"make": "perceiver"}, "no architecture 'perceiver'; choose one of mlp, cnn, "),
         ({"together": 3, "views": 2}, "together=3 is not a multiple of views=2"),
         ({"together": 0}, "together=0, .*expected at least 1"),
         ({"split": (0, 0, 0)}, "expected at least 1"),

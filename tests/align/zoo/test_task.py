@@ -63,7 +63,7 @@ def test_an_example_input_is_shaped_like_the_samples(name: str, shape: tuple[int
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("sort", "digits", None), "no task 'sort'; choose classify, images or waves"),
+        (("sort", "digits", None), "no task 'sort'; choose classify, table, images or waves"),
         (("classify", None, None), "task classify needs a data set"),
         (("classify", "digits", None, "third"), "no side 'third' of a data set; choose one of all, first, second"),
         (("images", "digits", None, "first"), "a side has no meaning"),
