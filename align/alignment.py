@@ -64,7 +64,7 @@ class Alignment:
 
     @property
     def maps(self) -> dict[str, Tensor]:
-        """Group name → partner in b of each neuron of a, −1 for none (different widths only); in the order of the Spec."""
+        """Group name → for each neuron of a its partner in b, −1 for none (other widths only); in the Spec's order."""
         if self._maps is None:
             project([self])
         return self._maps  # type: ignore[return-value]
