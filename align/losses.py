@@ -1,7 +1,7 @@
 r"""What the learned aligner is trained on, one function per equation.
 
 All functions take pairs of one architecture, stacked: ``scores[group]`` is ``[K, n, n]``, a network's tensors are
-``[K, ...]``. There is no loop over pairs.
+``[K, ...]``. There is no loop over pairs, but for networks that torch cannot vectorise.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, vmap
+from torch.func import functional_call
 from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from wsgraph import Spec
 
 from .alignment import STATISTICS
-from .barrier import slow_together
 from .layout import channels_last
+from .stacked import over_networks, slow_together
 
 Stack = Mapping[str, Tensor]
 
@@ -82,17 +82,11 @@ def lmc(
         network = {k: middle(k, t, q[k]) for k, t in p.items()}
         return loss(functional_call(template, network, (inputs,)), y)
 
+    alone = slow_together({k: t[0] for k, t in a.items()})
+    if alone:
+        inputs = channels_last(template, inputs)
     with batch_statistics(template):
-        if slow_together({k: t[0] for k, t in a.items()}):
-            inputs = channels_last(template, inputs)
-            pairs = zip(_unstacked(a), _unstacked(moved), targets, strict=True)
-            return torch.stack([one(p, q, y) for p, q, y in pairs]).mean()
-        return vmap(one, randomness="different")(dict(a), dict(moved), targets).mean()
-
-
-def _unstacked(networks: Stack) -> Iterator[dict[str, Tensor]]:
-    for values in zip(*networks.values(), strict=True):
-        yield dict(zip(networks, values, strict=True))
+        return over_networks(template, one, dict(a), dict(moved), targets, alone=alone).mean()
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from wsgraph import Permutation, Spec, WeightGraph
 from wsgraph.modules import with_tensors
 
 from .alignment import Alignment
-from .batches import Data
+from .batches import Data, require_samples
 from .deep_align import DeepAlign
 from .methods.activation_matching import activation_matching
 from .methods.sinkhorn import sinkhorn_rebasin
@@ -33,6 +33,7 @@ class _Call:
     b: Any
     init: Alignment | None
     data: Data
+    samples: int | None
     example_input: Tensor | None
     spec: Spec | None
     generator: torch.Generator | None
@@ -65,7 +66,7 @@ def _weight_matching(c: _Call, **options: Any) -> Alignment:
 
 def _activation_matching(c: _Call, **options: Any) -> Alignment:
     data = c.require_data("activation_matching", "data=inputs, data=(inputs, targets), a loader, or data='noise'")
-    return activation_matching(c.a, c.b, data=data, generator=c.generator, **c.tracing, **options)
+    return activation_matching(c.a, c.b, data=data, samples=c.samples, generator=c.generator, **c.tracing, **options)
 
 
 def _sinkhorn(c: _Call, **options: Any) -> Alignment:
@@ -117,6 +118,7 @@ def match(
     method: str = "weight_matching",
     *,
     data: Data = None,
+    samples: int | None = None,
     example_input: Tensor | None = None,
     spec: Spec | None = None,
     seed: int | None = None,
@@ -133,6 +135,7 @@ def match(
         method: One of :data:`METHODS`, or several joined by ``+``: each starts from the result of the one before, as in
             ``"weight_matching+sinkhorn"``.
         data: For methods that run the networks: inputs, pairs (inputs, targets), a loader, or ``"noise"``.
+        samples: How many inputs ``data="noise"`` draws; 5000 when omitted, fewer are faster where networks are costly.
         example_input: Needed where the input's shape cannot be inferred.
         spec: The symmetry of both; traced when omitted.
         seed: Makes the result reproducible; or pass a ``generator``.
@@ -162,10 +165,11 @@ def match(
         if name in RUNNING:
             require_modules(f"{name} runs the networks", (a, b))
     _require_options(names[-1], options)
+    require_samples(data, samples)
     if generator is None and seed is not None:
         generator = torch.Generator().manual_seed(seed)
     a, b = read_state_dicts((a, b), example_input, spec)
-    common = (data, example_input, spec, generator, aligner)
+    common = (data, samples, example_input, spec, generator, aligner)
     if scale:
         return _with_scale(a, b, names, common, options)
     return _chain(a, b, names, common, options)

@@ -31,6 +31,7 @@ def activation_matching(
     *,
     data: Data,
     similarity: str = "correlation",
+    samples: int | None = None,
     example_input: Tensor | None = None,
     spec: Spec | None = None,
     generator: torch.Generator | None = None,
@@ -46,6 +47,7 @@ def activation_matching(
         b: The network to permute.
         data: Inputs (tensor, pair or loader), or ``"noise"`` for Gaussian ones.
         similarity: ``correlation`` (blind to a neuron's scale), ``covariance`` or ``inner`` (product).
+        samples: How many inputs ``data="noise"`` draws, 5000 unless given. Fewer are faster where a network is costly.
         example_input: Needed where the input's shape cannot be inferred.
         spec: The symmetry; traced when omitted.
         generator: Randomness of the noise.
@@ -58,7 +60,7 @@ def activation_matching(
     spec.require_same(right_graph.spec)
     moments: dict[tuple[str, int], Moments] = {}
     with evaluating(a, b), progress("activation matching", None) as step:
-        for x in input_batches(data, a, example_input, generator):
+        for x in input_batches(data, a, example_input, generator, samples):
             left, right = _values(a, spec, x), _values(b, spec, x)
             for key in left:
                 moments.setdefault(key, Moments()).add(left[key], right[key])

@@ -140,7 +140,8 @@ def _recipe(draw: random.Random, make: str, args: dict[str, Any], data: str | No
         return Recipe(epochs=600, batch=4096, lr=1e-3)
     small = data == "digits" or task == "table"
     epochs = draw.choice(EMBEDDED_EPOCHS) if small else 1
-    batch = draw.choice((32, 64, 128)) if small or "channels" not in args else 128  # convolutions take their time
+    alone = "channels" in args or args.get("norm") == "batch"  # and so slow
+    batch = draw.choice((32, 64, 128)) if small else 128 if alone else draw.choice((64, 128))
     if make in ("transformer", "recurrent"):
         return Recipe(max(epochs, 16), batch=64, lr=draw.choice((2e-3, 4e-3)))
     plain = args.get("norm") == "none"

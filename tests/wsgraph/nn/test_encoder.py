@@ -56,9 +56,11 @@ def test_hidden_nodes_are_told_apart_by_the_network_alone():
     model = mlp(6, 8, 3).double()
     for p in model.parameters():
         nn.init.constant_(p, 0.5)
-    z = small()(to_graph(model))
+    z = small(codes="grid")(to_graph(model))
     torch.testing.assert_close(z[6:14], z[6:7].expand(8, -1))
     assert (z[0] - z[1]).abs().max() > 1e-3  # inputs have places of their own
+    z = small()(to_graph(model))
+    torch.testing.assert_close(z[:6], z[:1].expand(6, -1))  # which no weight tells apart
 
 
 def test_mixed_batch_equals_one_by_one():
