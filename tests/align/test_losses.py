@@ -72,3 +72,13 @@ def test_batchnorm_takes_the_statistics_of_the_batch():
     assert not template[1].training
     assert template[1].running_mean.abs().max() == 0
     assert moved["0.weight"].grad.abs().max() > 0
+
+
+def test_norm_statistics_carry_no_gradient():
+    """They follow the permutation but are no reason for it, also where they are used as they are."""
+    template = nn.Sequential(nn.Conv1d(2, 3, 1), nn.InstanceNorm1d(3, affine=True, track_running_stats=True)).eval()
+    a = stack([{k: v.detach() for k, v in template.state_dict().items()}] * 2)
+    moved = {k: v.clone().requires_grad_(v.is_floating_point()) for k, v in a.items()}
+    x, y = torch.randn(6, 2, 4), torch.randint(3, (2, 6, 4))
+    losses.lmc(template, a, moved, torch.tensor([0.2, 0.6]), x, y).backward()
+    assert {k for k, v in moved.items() if v.grad is not None} == {"0.weight", "0.bias", "1.weight", "1.bias"}

@@ -185,6 +185,17 @@ def test_norm_parameters_and_running_statistics_move_along():
     assert torch.equal(norm.num_batches_tracked, model[1].num_batches_tracked)
 
 
+def test_tied_entries_stay_one_tensor():
+    model = mlp(4, 5, 5, 5, 2)
+    model[4].weight = model[2].weight
+    spec = trace(model)
+    for hard in (True, False):
+        p = Permutation.random(spec) if hard else softened(Permutation.random(spec), torch.float32)
+        for tied in (p.apply(to_graph(model)).tensors, p.apply(model.state_dict(keep_vars=True))):
+            assert tied["2.weight"] is tied["4.weight"]
+            assert tied["2.bias"] is not tied["4.bias"]
+
+
 def test_equal_tensors_in_different_places_are_permuted_each_in_its_own_way():
     """One zero tensor that stands for two biases must not tie their layers."""
     spec, shared = trace(mlp(4, 5, 5, 2)), torch.arange(5.0)
