@@ -5,12 +5,13 @@ from math import prod
 import pytest
 import torch
 from networks import every_edge, randomised, trained
+from torch import nn
 
-from wsgraph import Encoder, EncoderConfig, to_graph
+from wsgraph import Encoder, EncoderConfig, Group, Param, Spec, to_graph
 from wsgraph.network import NODE_ROLES
-from wsgraph.nn.encoder import FOLLOWING
+from wsgraph.nn.encoder import FOLLOWING, _kind, lift
 from wsgraph.nn.plan import plan_of
-from wsgraph.nn.prepare import prepare
+from wsgraph.nn.prepare import node_features, prepare
 from wsgraph.nn.sweep import Sweep
 from wsgraph.taps import tap_basis
 
@@ -170,3 +171,31 @@ def index_code(k):
     """Of an output: no place on a grid, sines and cosines of its index."""
     angle = k * torch.logspace(0, -3, 8, dtype=torch.float64)
     return torch.cat([torch.zeros(24, dtype=torch.float64), angle.sin(), angle.cos()])
+
+
+def test_functions_without_an_embedding_of_their_own_share_the_last():
+    assert _kind(Group("g", 3, activation="gelu")) == FOLLOWING.index("gelu")
+    assert _kind(Group("g", 3, activation="mish")) == len(FOLLOWING)
+
+
+def test_a_single_neuron_is_not_centred_away():
+    encode = Encoder(EncoderConfig(hidden=HIDDEN, output=7, sweeps=1, messages=MESSAGES))
+    assert encode(to_graph(nn.Sequential(nn.Linear(3, 1), nn.ReLU(), nn.Linear(1, 2))))[3].abs().max() > 1e-3
+
+
+def test_lifting_goes_from_the_inside_out():
+    groups = [Group("a", 1), Group("b", 2, parent="a"), Group("c", 4, parent="b")]
+    states = {"a": torch.zeros(1, 1), "b": torch.tensor([[10.0], [30.0]]), "c": torch.arange(4.0)[:, None]}
+    lifted = lift(Spec(groups, []), states)
+    assert {name: h.flatten().tolist() for name, h in lifted.items()} == {
+        "a": [21.5],
+        "b": [10.5, 32.5],
+        "c": [0, 1, 2, 3],
+    }
+
+
+def test_parameters_of_one_role_add_up():
+    spec = Spec([Group("g", 3)], [Param("one", ("g",), "bias"), Param("two", ("g",), "bias")])
+    tensors = {"one": torch.tensor([1.0, 2.0, 3.0]), "two": torch.tensor([10.0, 20.0, 30.0])}
+    features = node_features(spec, spec.blocks, tensors, torch.tensor(2.0), torch.float32)
+    torch.testing.assert_close(features[:, NODE_ROLES.index("bias")], torch.tensor([5.5, 11.0, 16.5]).asinh())
