@@ -8,7 +8,7 @@ from wsgraph.nn.codes import CODE_SIZE, grid_codes
 
 @pytest.mark.parametrize(
     ("shape", "channels", "grid"),
-    [((5,), 5, ()), ((2, 3, 4), 2, (3, 4)), ((2, 3), 2, (3,)), ((2, 1, 2, 3, 4), 2, (2, 3, 4))],
+    [((5,), 5, ()), ((2, 3, 4), 2, (3, 4)), ((2, 3), 2, (3,)), ((2, 2, 2, 3, 4), 4, (2, 3, 4))],
     ids=["index", "image", "sequence", "more than three"],
 )
 def test_codes_are_cosines_of_the_place_and_waves_of_the_channel(shape, channels, grid):
