@@ -88,3 +88,33 @@ def resnet20(width: int, norm: bool = True) -> nn.Module:
         layers.append(Residual(channels, out, norm))
         channels = out
     return trained(nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 10))).eval()
+
+
+def every_edge() -> nn.Module:
+    """Every kind of edge and of node feature in one small network, for images of 2 × 4 × 4.
+
+    A norm behind a convolution, one in front of another, a residual branch with a depthwise convolution and one with
+    groups, pixels behind Flatten, and a gate that belongs to no layer.
+    """
+
+    def forward(m: Any, x: Tensor) -> Tensor:
+        x = torch.relu(m.norm(m.stem(x)))
+        inside = torch.relu(m.mid(m.own(nn.functional.gelu(m.up(x)))))
+        x = x + m.down(torch.tanh(m.runs(inside)))
+        pixels = nn.functional.max_pool2d(torch.relu(m.wide(m.front(x))), 2)
+        return m.head(pixels.flatten(1)) + (x * m.gate).mean((1, 2, 3))[:, None]
+
+    return Net(
+        forward,
+        stem=nn.Conv2d(2, 5, 3, padding=1),
+        norm=nn.BatchNorm2d(5),
+        up=nn.Conv2d(5, 6, 1),
+        own=nn.Conv2d(6, 6, 3, padding=1, groups=6),
+        mid=nn.Conv2d(6, 4, 1),
+        runs=nn.Conv2d(4, 6, 3, padding=1, groups=2, bias=False),
+        down=nn.Conv2d(6, 5, 1),
+        front=nn.GroupNorm(1, 5),
+        wide=nn.Conv2d(5, 4, 3, padding=1),
+        head=nn.Linear(16, 3),
+        gate=nn.Parameter(torch.rand(5, 1, 1)),
+    ).eval()

@@ -77,6 +77,20 @@ def test_correlation_by_hand_and_streaming():
         torch.testing.assert_close(parts.similarity(kind), whole.similarity(kind))
 
 
+def test_all_readers_of_a_group_count():
+    """One weight reads what is positive, another what is negative: alike in both is more than alike in one."""
+
+    def make():
+        parts = {"first": nn.Linear(4, 6), "up": nn.Linear(6, 2), "down": nn.Linear(6, 2)}
+        return Net(lambda m, x: m.up(torch.relu(m.first(x))) - m.down(torch.relu(-m.first(x))), **parts)
+
+    a, b, x = make(), make(), torch.randn(64, 4)
+    found = align.match(a, b, "activation_matching", data=x, example_input=x)
+    seen = [torch.cat([m.first(x), -m.first(x)], 1).relu().detach().double() for m in (a, b)]
+    expected = torch.corrcoef(torch.cat(seen, 1).T)[:12, 12:]
+    torch.testing.assert_close(found.scores["first"], expected[:6, :6] + expected[6:, 6:])
+
+
 def test_memory_does_not_grow_with_the_number_of_images():
     sizes = []
     for count in (10, 1000):

@@ -68,6 +68,12 @@ def test_repr(graphs):
     assert repr(found) == "Alignment(mine: 2 of 11 neurons moved in 2 groups, 0.250 s, not converged)"
 
 
+def test_repr_of_different_widths(graphs):
+    scores = {"0": torch.randn(6, 3), "2": torch.randn(5, 5)}
+    found = align.Alignment(graphs[0], to_graph(mlp(4, 3, 5, 2)), scores, method="mine")
+    assert repr(found) == "Alignment(mine: 8 of 11 neurons matched, partial: different widths, see .pairs, 0.000 s)"
+
+
 def test_distance_is_that_of_the_weights(graphs):
     a, b = graphs
     found = align.match(a, b, seed=0)

@@ -3,6 +3,7 @@ from torch import nn
 
 from align import losses
 from align.step import stack
+from wsgraph import to_graph
 
 
 def networks(zoo, *numbers):
@@ -16,6 +17,23 @@ def test_supervised_loss_is_smallest_at_the_label_and_blind_to_swapping():
     assert losses.supervised({"g": right}, {"g": label}) < 0.01 < losses.supervised({"g": wrong}, {"g": label})
     swapped = losses.supervised({"g": wrong.mT}, {"g": label.argsort(-1)})
     torch.testing.assert_close(swapped, losses.supervised({"g": wrong}, {"g": label}))
+
+
+def test_supervised_loss_is_the_mean_of_the_groups():
+    scores = {name: torch.randn(2, n, n) for name, n in (("g", 3), ("h", 5))}
+    labels = {name: torch.stack([torch.randperm(s.shape[1]) for _ in range(2)]) for name, s in scores.items()}
+    each = [losses.supervised({k: scores[k]}, labels) for k in scores]
+    torch.testing.assert_close(losses.supervised(scores, labels), sum(each) / 2)
+
+
+def test_alignment_loss_is_relative_in_every_pair_and_blind_to_statistics():
+    model = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.ReLU(), nn.Linear(3, 1)).eval()
+    graph = to_graph(model)
+    weights = {k: v.detach() for k, v in graph.tensors.items()}
+    loud = {k: 10 * v for k, v in weights.items()}
+    other = {k: v if k.endswith(("running_mean", "running_var")) else 2 * v for k, v in weights.items()}
+    wild = {k: v + 7 if k.endswith(("running_mean", "running_var")) else v for k, v in loud.items()}
+    assert losses.alignment(stack([weights, loud]), stack([other, wild]), graph.spec) == 0.5  # the mean of 1 and 0
 
 
 def test_alignment_loss_is_zero_only_for_the_right_permutation(tiny_zoo):
@@ -72,3 +90,13 @@ def test_batchnorm_takes_the_statistics_of_the_batch():
     assert not template[1].training
     assert template[1].running_mean.abs().max() == 0
     assert moved["0.weight"].grad.abs().max() > 0
+
+
+def test_norm_statistics_carry_no_gradient():
+    """They follow the permutation but are no reason for it, also where they are used as they are."""
+    template = nn.Sequential(nn.Conv1d(2, 3, 1), nn.InstanceNorm1d(3, affine=True, track_running_stats=True)).eval()
+    a = stack([{k: v.detach() for k, v in template.state_dict().items()}] * 2)
+    moved = {k: v.clone().requires_grad_(v.is_floating_point()) for k, v in a.items()}
+    x, y = torch.randn(6, 2, 4), torch.randint(3, (2, 6, 4))
+    losses.lmc(template, a, moved, torch.tensor([0.2, 0.6]), x, y).backward()
+    assert {k for k, v in moved.items() if v.grad is not None} == {"0.weight", "0.bias", "1.weight", "1.bias"}

@@ -133,6 +133,18 @@ def test_soft_nested_matrices_are_doubly_stochastic_and_differentiable():
     assert scores["dims"].grad.abs().sum() > 0
 
 
+@pytest.mark.parametrize("temperature", [0.5, 2.0])
+def test_soft_blocks_are_matched_by_what_is_inside_them(temperature):
+    outer, inner = torch.randn(3, 3), torch.randn(6, 6)
+    inside = {(h, k): inner[2 * h : 2 * h + 2, 2 * k : 2 * k + 2] for h in range(3) for k in range(3)}
+    soft = {pair: sinkhorn(s, temperature) for pair, s in inside.items()}
+    gain = torch.stack([(soft[pair] * inside[pair]).sum() for pair in soft]).view(3, 3)
+    maps = soft_maps(nested(3, 2), {"heads": outer, "dims": inner}, temperature)
+    torch.testing.assert_close(maps["heads"], sinkhorn(outer + gain, temperature))
+    for (h, k), matrix in soft.items():
+        torch.testing.assert_close(maps["dims"][2 * h : 2 * h + 2, 2 * k : 2 * k + 2], maps["heads"][h, k] * matrix)
+
+
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_scores_that_are_not_finite(bad):
     with pytest.raises(ValueError, match=r"not finite: .* hold NaN or Inf"):

@@ -83,6 +83,20 @@ def test_soft_loss_is_on_the_line(pair):
     assert line.hard(identity) == pytest.approx(float(expected), rel=1e-4)
 
 
+def test_costs_differ_in_where_they_look_on_the_line(pair, monkeypatch):
+    a, b, data = pair
+    weights = []
+    loss = LineLoss.__call__
+    monkeypatch.setattr(LineLoss, "__call__", lambda self, t, w, batch: weights.append(w) or loss(self, t, w, batch))
+    align.match(a, b, "sinkhorn", data=data, cost="mid", iterations=40, seed=0)
+    assert weights == [0.5] * 40
+    weights.clear()
+    align.match(a, b, "sinkhorn", data=data, cost="rnd", iterations=40, seed=0)
+    assert len(set(weights)) == 40
+    assert 0 <= min(weights) < 0.2
+    assert 0.8 < max(weights) <= 1
+
+
 @pytest.mark.parametrize("form", ["pair", "list of batches", "list of two batches"])
 def test_stream_of_random_batches(form, pair):
     a, b, (x, y) = pair

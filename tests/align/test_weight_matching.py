@@ -133,6 +133,26 @@ def test_objective_never_falls_where_it_is_quadratic():
         assert run.history == sorted(run.history)
 
 
+def test_it_comes_to_rest_where_no_group_can_gain():
+    """A group that is joined to itself has to be visited again after it moved."""
+    base = to_graph(rnn(), torch.randn(2, 5, 3))
+
+    def convex(seed):
+        """Recurrent weights that are positive semidefinite: every assignment is a step up."""
+        graph = redrawn(base, seed)
+        factor = graph.tensors["rnn.weight_hh_l0"][:, :2]
+        return graph.replace({**graph.tensors, "rnn.weight_hh_l0": factor @ factor.T})
+
+    moves = 0
+    for seed in range(10):
+        run = Ascent(convex(seed), convex(99 + seed))
+        run.climb(50, 1e-7, step=quiet)
+        assert run.converged
+        assert not run.visit(run.units[0], gain=1e-7 * abs(run.objective))
+        moves += len(run.history) - 1
+    assert moves > 10
+
+
 def test_each_visit_multiplies_each_block_once(monkeypatch):
     a = to_graph(mlp(6, 9, 8, 7, 3))
     run = Ascent(a, redrawn(a, 1), generator=torch.Generator().manual_seed(0))

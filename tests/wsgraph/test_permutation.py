@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from networks import cnn, mlp, relative_error
 from torch import nn
 
-from wsgraph import Group, Param, Permutation, Spec, to_graph, trace
+from wsgraph import Axis, Group, Param, Permutation, Spec, to_graph, trace
 from wsgraph.testing import TOLERANCE, assert_function_preserved, random_architecture
 
 SEEDS = st.integers(0, 10_000)
@@ -185,6 +185,17 @@ def test_norm_parameters_and_running_statistics_move_along():
     assert torch.equal(norm.num_batches_tracked, model[1].num_batches_tracked)
 
 
+def test_tied_entries_stay_one_tensor():
+    model = mlp(4, 5, 5, 5, 2)
+    model[4].weight = model[2].weight
+    spec = trace(model)
+    for hard in (True, False):
+        p = Permutation.random(spec) if hard else softened(Permutation.random(spec), torch.float32)
+        for tied in (p.apply(to_graph(model)).tensors, p.apply(model.state_dict(keep_vars=True))):
+            assert tied["2.weight"] is tied["4.weight"]
+            assert tied["2.bias"] is not tied["4.bias"]
+
+
 def test_equal_tensors_in_different_places_are_permuted_each_in_its_own_way():
     """One zero tensor that stands for two biases must not tie their layers."""
     spec, shared = trace(mlp(4, 5, 5, 2)), torch.arange(5.0)
@@ -242,6 +253,19 @@ def test_a_soft_permutation_matrix_equals_the_hard_one(dtype):
     assert not soft.hard
     a, b = hard.apply(model.state_dict()), soft.apply(model.state_dict())
     assert all(torch.equal(a[k], b[k]) for k in a)
+
+
+def test_axes_of_several_groups_are_indexed_part_by_part():
+    """Concatenated: one behind the other; product: row-major. A soft map beside a hard one changes nothing."""
+    spec = Spec([Group("a", 2), Group("b", 3)], [Param("w", (Axis((("a",), ("b", "a"), (2, "b"))),), "weight")])
+    a, b = torch.tensor([1, 0]), torch.tensor([2, 0, 1])
+    w = torch.arange(14.0)
+    first, second, third = w[:2], w[2:8].view(3, 2), w[8:].view(2, 3)
+    expected = torch.cat([first[a], second[b][:, a].flatten(), third[:, b].flatten()])
+    both = Permutation(spec, {"a": a, "b": b})
+    for soft in ((), ("a",), ("b",), ("a", "b")):
+        maps = {name: both.matrix(name) if name in soft else m for name, m in both.maps.items()}
+        assert torch.equal(Permutation(spec, maps).apply({"w": w})["w"], expected)
 
 
 def test_gradients_reach_matrices_and_weights():
