@@ -73,7 +73,7 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_u
         with torch.random.fork_rng(devices=[], enabled=bundled):  # the bundled one draws nothing of the caller's
             self.encoder = Encoder(self.config.encoder)
         self.s = nn.Parameter(torch.tensor(self.config.scale**0.5))
-        self.refine = Refine(self.config.refine) if self.config.refine else None
+        self.refine = Refine(self.config.refine) if self.config.refine >= 0 else None
         if bundled:
             self.load_state_dict(safetensors.torch.load_file(BUNDLED / "model.safetensors"))
         self.train(not bundled)

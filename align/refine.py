@@ -33,7 +33,7 @@ class Refine(nn.Module):
     def __init__(self, steps: int, temperature: float = 1.0, iterations: int = 10) -> None:
         super().__init__()
         self.temperature, self.iterations = temperature, iterations
-        self.raw = nn.Parameter(torch.zeros(steps, 2))
+        self.raw = nn.Parameter(torch.zeros(steps + 1, 2))
 
     def forward(
         self, a: Sequence[Network], b: Sequence[Network], scores: Mapping[str, Tensor]
@@ -44,10 +44,12 @@ class Refine(nn.Module):
         spec = a[0].spec
         blocks = [x for x in spec.blocks if x.source is not None and x.runs == 1 and {x.source, x.target} & {*scores}]
         left, right = ({x: _rows(n, x, self.raw.dtype) for x in blocks} for n in (a, b))
-        for alpha, beta in softplus(self.raw):
-            soft = soft_maps(spec, scores, self.temperature, self.iterations)
+        for k, (alpha, beta) in enumerate(softplus(self.raw)):
+            soft = soft_maps(spec, scores, self.temperature, self.iterations) if k else {}
             new = dict(scores)
             for block in blocks:
+                if not k and not (spec.groups[block.source].pinned or spec.groups[block.target].pinned):
+                    continue  # nothing is matched yet: only what never moves can be compared
                 wa, wb = left[block], right[block]
                 if block.target in scores:
                     new[block.target] = new[block.target] + alpha * _agreement(wa, wb, soft.get(block.source or ""))

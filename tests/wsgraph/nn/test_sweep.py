@@ -29,10 +29,12 @@ class OneNetwork:
         for step in self.plan.steps:
             target, source = step.block.target, step.block.source or step.block.target
             read, written = (self.features(step, side) for side in (step.read, step.written))
-            h = [module.norm_read(x) for x in states[source]]
+            reading, writing = self.gains(step.read), self.gains(step.written)
+            h = gained([module.norm_read(x) for x in states[source]], reading)
             if read:
                 h = [x + module.read(p) for x, p in zip(h, read, strict=True)]
-            m = self.messages(module, step, self.edges(step.block), h, module.mix_forward, len(states[target]))
+            count = len(states[target])
+            m = self.messages(module, step, self.edges(step.block), h, module.mix_forward, count, writing)
             t = module.kind_forward[kinds[target]]
             states[target] = [
                 update(module.update_forward, x, m[j], t, written and written[j]) for j, x in enumerate(states[target])
@@ -41,9 +43,10 @@ class OneNetwork:
             target, source = step.block.target, step.block.source or step.block.target
             if source in fixed:
                 continue
-            h = [module.norm_read(x) for x in states[target]]
+            reading, writing = self.gains(step.read), self.gains(step.written)
+            h = gained([module.norm_read(x) for x in states[target]], writing)
             against = ((i, j, w) for j, i, w in self.edges(step.block))
-            m = self.messages(module, step, against, h, module.mix_backward, len(states[source]))
+            m = self.messages(module, step, against, h, module.mix_backward, len(states[source]), reading)
             t = module.kind_backward[kinds[source]]
             states[source] = [update(module.update_backward, x, m[i], t) for i, x in enumerate(states[source])]
         return {name: torch.stack(h) for name, h in states.items()}
@@ -58,13 +61,22 @@ class OneNetwork:
             for i in range(inputs // runs):
                 yield j, j // (outputs // runs) * (inputs // runs) + i, rows[j, i]
 
-    def messages(self, module, step, ends, h, mix, count):
-        """Σ_b Σ_i w̃_jib A_b h_i, normalised over the nodes."""
+    def gains(self, side):
+        """γ / √variance of a norm, rms 1 over the nodes; ``None`` without a norm."""
+        found = {self.spec.params[block.param].role: self.tensors[block.param].flatten() for block in side}
+        if not found.keys() & {"norm_scale", "variance"}:
+            return None
+        ratio = found.get("norm_scale", 1) / (found["variance"] + 1e-5).sqrt() if "variance" in found else found["norm_scale"]
+        return ratio / ratio.square().mean().sqrt()
+
+    def messages(self, module, step, ends, h, mix, count, gain):
+        """Σ_b Σ_i w̃_jib A_b h_i, times the gain of a norm, normalised over the nodes."""
         functions = tap_basis(step.block.taps, BASIS)
         m = [torch.zeros(MESSAGES, dtype=torch.float64) for _ in range(count)]
         for receiver, sender, taps in ends:
             for b in range(BASIS):
                 m[receiver] = m[receiver] + (taps @ functions[:, b]) * (h[sender] @ mix[b])
+        m = gained(m, gain)
         return self.normalised(m, self.scale(step.block)) if module.normalise else m
 
     def normalised(self, m, scale):
@@ -94,6 +106,10 @@ class OneNetwork:
                 unit = self.scale(step.block) if role in ("bias", "mean", "variance") else 1
                 rows[j, NODE_ROLES.index(role)] += value / unit
         return list(rows.asinh())
+
+
+def gained(vectors, gains):
+    return vectors if gains is None else [x * g for x, g in zip(vectors, gains, strict=True)]
 
 
 def update(module, h, m, t, p=None):
@@ -148,7 +164,8 @@ def test_the_order_of_a_sweep_and_who_has_which_parameters():
 @torch.no_grad()
 def test_an_encoder_starts_sweeps_lifts_and_centres():
     graph = graphs()[0]
-    encode = Encoder(EncoderConfig(hidden=HIDDEN, output=7, sweeps=2, messages=MESSAGES, basis=BASIS)).double()
+    sizes = {"hidden": HIDDEN, "output": 7, "sweeps": 2, "messages": MESSAGES, "basis": BASIS}
+    encode = Encoder(EncoderConfig(**sizes, codes="grid")).double()
     one, groups = OneNetwork(graph), graph.spec.groups
     kinds = {name: FOLLOWING.index(g.activation) for name, g in groups.items()}
     states = {name: [encode.start[kinds[name]]] * g.size for name, g in groups.items()}
