@@ -19,11 +19,12 @@ from torch.nn import functional as F
 
 from wsgraph import WeightGraph
 from wsgraph.modules import tensors_of
+from wsgraph.randomness import OwnDraws
+from wsgraph.shell import shell
 
 from .alignment import Alignment, apply_each
 from .batches import Data, batches
 from .layout import channels_last
-from .modes import evaluating
 from .networks import require_modules
 from .progress import progress
 
@@ -166,19 +167,20 @@ def evaluate(
     """
     stacked = {k: torch.stack([n[k].detach() for n in networks]) for k in networks[0]} if len(networks) > 1 else None
     total, hits, count, classes = torch.zeros(len(networks)), torch.zeros(len(networks)), 0, False
-    with evaluating(template):
-        for x, y in batches(data, template):
-            if y is None:
-                raise ValueError("data has no targets; pass (inputs, targets) or a loader of such pairs")
+    private, draws = shell(template).eval(), OwnDraws()
+    for x, y in batches(data, template):
+        if y is None:
+            raise ValueError("data has no targets; pass (inputs, targets) or a loader of such pairs")
+        with draws:
             if stacked is None:
-                out = call(template, networks[0], channels_last(template, x))[None]
+                out = call(private, networks[0], channels_last(private, x))[None]
             else:
-                out = vmap(lambda n, x=x: call(template, n, x), randomness="different")(stacked)
-            total += len(x) * torch.stack([loss(o, y) for o in out]).cpu()
-            if out.dim() == 3 and y.dim() == 1 and not y.is_floating_point():
-                classes = True
-                hits += (out.argmax(-1) == y).sum(1).cpu()
-            count += len(x)
+                out = vmap(lambda n, x=x: call(private, n, x), randomness="different")(stacked)
+        total += len(x) * torch.stack([loss(o, y) for o in out]).cpu()
+        if out.dim() == 3 and y.dim() == 1 and not y.is_floating_point():
+            classes = True
+            hits += (out.argmax(-1) == y).sum(1).cpu()
+        count += len(x)
     return total / count, hits / count if classes else None
 
 
@@ -188,7 +190,10 @@ def slow_together(tensors: Mapping[str, Tensor]) -> bool:
 
 
 def call(template: nn.Module, tensors: Mapping[str, Tensor], x: Tensor) -> Tensor:
-    """Outputs of ``template`` with other tensors; all names of tied ones are among them."""
+    """Outputs of ``template`` with other tensors; all names of tied ones are among them.
+
+    For a moment they are in the template itself, so let it be a shell of the caller's module.
+    """
     return functional_call(template, dict(tensors), (x,), tie_weights=False)
 
 

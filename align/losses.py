@@ -7,7 +7,6 @@ All functions take pairs of one architecture, stacked: ``scores[group]`` is ``[K
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +15,7 @@ from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from wsgraph import Spec
+from wsgraph.shell import shell
 
 from .alignment import STATISTICS
 from .barrier import slow_together
@@ -66,7 +66,7 @@ def lmc(
     BatchNorm takes its statistics from the inputs, as if it were reset at every point of the line.
 
     Args:
-        template: A module of the architecture; its own tensors do not matter, nor where they are.
+        template: A module of the architecture; its own tensors do not matter, nor where they are. A shell of it runs.
         a: Tensors of the reference networks.
         moved: Tensors of the permuted ones.
         weight: λ of each pair, ``[K]``.
@@ -74,23 +74,23 @@ def lmc(
         targets: Of each pair, ``[K, ...]``.
         loss: The networks' own loss.
     """
+    template = batch_statistics(template)
     running = {name for name, _ in template.named_buffers()}
 
     def middle(name: str, p: Tensor, q: Tensor, w: Tensor) -> Tensor:
         if not p.is_floating_point():
-            return p
+            return p.clone()  # norms count their batches in place
         return w * p + (1 - w) * (q.detach() if name in running else q)
 
     def one(p: dict[str, Tensor], q: dict[str, Tensor], w: Tensor, y: Tensor) -> Tensor:
         network = {k: middle(k, t, q[k], w) for k, t in p.items()}
         return loss(functional_call(template, network, (inputs,)), y)
 
-    with batch_statistics(template):
-        if slow_together({k: t[0] for k, t in a.items()}):
-            inputs = channels_last(template, inputs)
-            pairs = zip(_unstacked(a), _unstacked(moved), weight, targets, strict=True)
-            return torch.stack([one(p, q, w, y) for p, q, w, y in pairs]).mean()
-        return vmap(one, randomness="different")(dict(a), dict(moved), weight, targets).mean()
+    if slow_together({k: t[0] for k, t in a.items()}):
+        inputs = channels_last(template, inputs)
+        pairs = zip(_unstacked(a), _unstacked(moved), weight, targets, strict=True)
+        return torch.stack([one(p, q, w, y) for p, q, w, y in pairs]).mean()
+    return vmap(one, randomness="different")(dict(a), dict(moved), weight, targets).mean()
 
 
 def _unstacked(networks: Stack) -> Iterator[dict[str, Tensor]]:
@@ -98,15 +98,10 @@ def _unstacked(networks: Stack) -> Iterator[dict[str, Tensor]]:
         yield dict(zip(networks, values, strict=True))
 
 
-@contextmanager
-def batch_statistics(template: nn.Module) -> Iterator[None]:
-    """Inside, BatchNorm normalises by the batch at hand."""
-    norms = [m for m in template.modules() if isinstance(m, _BatchNorm)]
-    modes = [m.training for m in norms]
-    for m in norms:
-        m.training = True
-    try:
-        yield
-    finally:
-        for m, mode in zip(norms, modes, strict=True):
-            m.training = mode
+def batch_statistics(template: nn.Module) -> nn.Module:
+    """A shell of ``template`` whose BatchNorm normalises by the batch at hand."""
+    private = shell(template)
+    for module in private.modules():
+        if isinstance(module, _BatchNorm):
+            module.training = True
+    return private

@@ -7,7 +7,8 @@ import operator
 import threading
 import traceback
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ INPUT, OUTPUT, UNUSED = "network input", "network output", "not used by forward"
 
 _CACHE: OrderedDict[Any, tuple[Spec, bool]] = OrderedDict()  # and whether it was verified
 _CACHE_SIZE = 256
-_EXPORTING = threading.Lock()  # torch.export keeps its state in globals
+_TRACING = threading.RLock()  # torch.export keeps its state in globals
 
 
 def trace(model: nn.Module, example_input: Any = None, *, verify: bool = True) -> Spec:
@@ -55,21 +56,34 @@ def trace(model: nn.Module, example_input: Any = None, *, verify: bool = True) -
     if not tensors_of(model):
         raise ValueError(f"{type(model).__name__} has no parameters, so it has no symmetry to find")
     key = architecture_key(model, example_input)
-    spec, verified = _CACHE.get(key, (None, False)) if key is not None else (None, False)
+    spec, verified = _remembered(key)
     if spec is not None and (verified or not verify):
-        _CACHE.move_to_end(key)
         return spec
-    if example_input is None:
-        example_input = infer_example_input(model)
-    args, kwargs = as_call(example_input)
-    spec = spec or _interpret(_export(model, args, kwargs), model)
-    if verify and not any(t.is_meta for t in tensors_of(model).values()):
-        verify_spec(model, spec, args, kwargs)
-    if key is not None:
-        _CACHE[key] = (spec, verify)
-        while len(_CACHE) > _CACHE_SIZE:
-            _CACHE.popitem(last=False)
+    with _TRACING:
+        spec, verified = _remembered(key)  # another thread may have been faster
+        if spec is not None and (verified or not verify):
+            return spec
+        if example_input is None:
+            example_input = infer_example_input(model)
+        args, kwargs = as_call(example_input)
+        spec = spec or _interpret(_export(model, args, kwargs), model)
+        if verify and not any(t.is_meta for t in tensors_of(model).values()):
+            verify_spec(model, spec, args, kwargs)
+        if key is not None:
+            _CACHE[key] = (spec, verify)
+            while len(_CACHE) > _CACHE_SIZE:
+                _CACHE.popitem(last=False)
     return spec
+
+
+def _remembered(key: Hashable | None) -> tuple[Spec | None, bool]:
+    """What is known of an architecture: its Spec, and whether that was verified."""
+    found = _CACHE.get(key) if key is not None else None
+    if found is None:
+        return None, False
+    with suppress(KeyError):  # another thread may just have dropped it
+        _CACHE.move_to_end(key)
+    return found
 
 
 def as_call(example_input: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -92,7 +106,7 @@ def _export(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
             f"Pass one that forward accepts: wsgraph.trace(model, torch.randn(2, ...{dtype}))"
         ) from error
     try:
-        with _EXPORTING, quiet():
+        with quiet():
             program = torch.export.export(_discreet(private), args, kwargs)
             if ops.is_understood(program.graph):
                 return program  # decomposing takes twice as long as exporting
