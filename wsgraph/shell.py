@@ -38,12 +38,12 @@ def rebuilt(module: nn.Module, tensors: Mapping[int, Tensor]) -> nn.Module:
     new = {key: object.__new__(type(part)) for key, part in parts.items()}
     memo: dict[int, Any] = {**results, **tensors, **new}
     for key, part in reversed(parts.items()):  # children first: a __setstate__ may look at them
-        state = part.__getstate__() if _has_own_state(part) else vars(part)
-        if not isinstance(state, dict):
-            new[key].__setstate__(copy.deepcopy(state, memo))
-            continue
-        state = copy.deepcopy(_without_foreign_hooks(state, parts), memo)
-        new[key].__setstate__(state) if _has_own_state(part) else vars(new[key]).update(state)
+        if _has_own_state(part):
+            state = part.__getstate__()
+            state = _copied(state, parts, memo) if isinstance(state, dict) else copy.deepcopy(state, memo)
+            new[key].__setstate__(state)
+        else:
+            vars(new[key]).update(_copied(vars(part), parts, memo))
     return copy.deepcopy(module, memo)
 
 
@@ -87,17 +87,20 @@ def _is_own(hook: Any, parts: Mapping[int, nn.Module]) -> bool:
     return id(getattr(hook, "__self__", None)) in parts or any(home.startswith("torch.nn.utils.") for home in homes)
 
 
-def _without_foreign_hooks(state: Mapping[str, Any], parts: Mapping[int, nn.Module]) -> dict[str, Any]:
-    """A module's attributes; the hooks somebody hung on it stay behind: they tell that somebody of that module's calls.
+def _copied(state: Mapping[str, Any], parts: Mapping[int, nn.Module], memo: dict[int, Any]) -> dict[str, Any]:
+    """A copy of a module's attributes; hooks that somebody hung on it stay behind: they are about that very module.
 
     So does what ``module.compile()`` made, which would call that module.
     """
     own = own_hooks(state, parts)
-    kept = {name: {k: v for k, v in state[name].items() if k in own} for name in HOOKS if name in state}
-    out = {**state, **{name: type(state[name])(hooks) for name, hooks in kept.items()}}
-    if not kept.get("_backward_hooks"):
+    out: dict[str, Any] = {}
+    for name, value in state.items():
+        if name in HOOKS:
+            value = type(value)((number, hook) for number, hook in value.items() if number in own)
+        if name != "_compiled_call_impl":
+            out[name] = copy.deepcopy(value, memo) if name not in HOOKS or value else value  # most are empty
+    if not out.get("_backward_hooks"):
         out["_is_full_backward_hook"] = None  # which of both kinds, once there is one
-    out.pop("_compiled_call_impl", None)
     return out
 
 

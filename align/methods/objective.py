@@ -74,7 +74,7 @@ class LineLoss:
     def hard(self, permutation: Permutation) -> float:
         """Loss half way to the hard permutation of b, on held data."""
         middle = self.between(permutation.apply(self.right), 0.5)
-        return float(evaluate(self.a, [middle], self.loss, self._held)[0])
+        return float(evaluate(self._private, [middle], self.loss, self._held)[0])
 
     def stream(self, size: int, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
         """Random batches for ever (the loader's own, again and again, if ``data`` is one)."""
