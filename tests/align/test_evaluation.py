@@ -68,6 +68,18 @@ def test_aligned_networks_keep_their_function(tiny_zoo):
         torch.testing.assert_close(module(x), tiny_zoo.module(j)(x), atol=1e-4, rtol=1e-4)
 
 
+def test_the_aligner_stays_in_its_mode(tiny_zoo):
+    class Watched(DeepAlign):
+        def forward(self, a, b):
+            modes.append((self.training, aligner.training))
+            return super().forward(a, b)
+
+    modes = []
+    aligner = Watched(SMALL).train()
+    aligned(aligner, tiny_zoo, pairs_of(tiny_zoo, "val", 2))
+    assert modes == [(False, True)]
+
+
 def test_networks_are_brought_to_where_the_aligner_is(tiny_zoo):
     class Elsewhere(DeepAlign):
         def forward(self, a, b):

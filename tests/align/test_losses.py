@@ -1,3 +1,4 @@
+import pytest
 import torch
 from torch import nn
 
@@ -72,3 +73,13 @@ def test_batchnorm_takes_the_statistics_of_the_batch():
     assert not template[1].training
     assert template[1].running_mean.abs().max() == 0
     assert moved["0.weight"].grad.abs().max() > 0
+
+
+@pytest.mark.parametrize("layer", [nn.Linear(4, 6), nn.Conv2d(4, 6, 1)], ids=["together", "one by one"])
+def test_norms_count_no_batches_in_the_given_networks(layer):
+    norm = nn.BatchNorm1d(6) if isinstance(layer, nn.Linear) else nn.BatchNorm2d(6)
+    template = nn.Sequential(layer, norm, nn.Flatten(), nn.Linear(6, 3)).eval()
+    a = stack([{k: v.detach() for k, v in template.state_dict().items()}] * 2)
+    x = torch.randn(8, 4) if isinstance(layer, nn.Linear) else torch.randn(8, 4, 1, 1)
+    losses.lmc(template, a, a, torch.tensor([0.2, 0.6]), x, torch.randint(3, (2, 8)))
+    assert not a["1.num_batches_tracked"].any()
