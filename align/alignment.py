@@ -48,9 +48,14 @@ class Alignment:
         if scores is None and maps is None:
             raise ValueError("an Alignment needs scores or maps")
         self.a, self.b = a, b
-        self.scores = dict(scores or {})
+        self.scores = self._in_order(scores or {})
         self.method, self.elapsed, self.converged = method, elapsed, converged
-        self._maps = None if maps is None else dict(maps)
+        self._maps = None if maps is None else self._in_order(maps)
+
+    def _in_order(self, by_group: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Groups as the Spec lists them, whatever order an aligner visits them in or a file holds them in."""
+        listed = {name: k for k, name in enumerate(self.spec.groups)}
+        return {name: by_group[name] for name in sorted(by_group, key=lambda name: listed.get(name, len(listed)))}
 
     @property
     def spec(self) -> Spec:
@@ -59,7 +64,7 @@ class Alignment:
 
     @property
     def maps(self) -> dict[str, Tensor]:
-        """Group name → for each neuron of a its partner in b, −1 for none (different widths only)."""
+        """Group name → for each neuron of a its partner in b, −1 for none (other widths only); in the Spec's order."""
         if self._maps is None:
             project([self])
         return self._maps  # type: ignore[return-value]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, vmap
+from torch.func import functional_call
 from torch.nn import functional as F
 
 from wsgraph import WeightGraph
@@ -27,6 +27,7 @@ from .batches import Data, batches
 from .layout import channels_last
 from .networks import require_modules
 from .progress import progress
+from .stacked import over_networks, slow_together
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 TOGETHER = 2_000_000
@@ -160,7 +161,7 @@ def interpolate(a: Mapping[str, Tensor], b: Mapping[str, Tensor], weight: float)
 def evaluate(
     template: nn.Module, networks: Sequence[Mapping[str, Tensor]], loss: Loss, data: Data
 ) -> tuple[Tensor, Tensor | None]:
-    """Mean loss and accuracy of several networks of one architecture, vectorised over the networks.
+    """Mean loss and accuracy of several networks of one architecture, vectorised over the networks where torch can.
 
     Args:
         template: A module of the architecture in eval mode; not the caller's own, but a shell of it.
@@ -181,18 +182,13 @@ def evaluate(
             if stacked is None:
                 out = call(template, networks[0], channels_last(template, x))[None]
             else:
-                out = vmap(lambda n, x=x: call(template, n, x), randomness="different")(stacked)
+                out = over_networks(template, lambda n, x=x: call(template, n, x), stacked, rewind=False)
         total += len(x) * torch.stack([loss(o, y) for o in out]).cpu()
         if out.dim() == 3 and y.dim() == 1 and not y.is_floating_point():
             classes = True
             hits += (out.argmax(-1) == y).sum(1).cpu()
         count += len(x)
     return total / count, hits / count if classes else None
-
-
-def slow_together(tensors: Mapping[str, Tensor]) -> bool:
-    """Whether networks run faster one by one than vectorised: convolutions do on a CPU, by a factor of two."""
-    return any(t.dim() >= 4 and t.device.type == "cpu" for t in tensors.values())
 
 
 def call(template: nn.Module, tensors: Mapping[str, Tensor], x: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ BATCH = 512
 NOISE = "noise"
 """Gaussian inputs in place of data."""
 NOISE_SAMPLES = 5_000
+"""Of noise, unless another number is asked for."""
 
 Data = Any
 """A tensor of inputs, a pair (inputs, targets), a loader of either, or (for inputs only) ``"noise"``."""
@@ -37,9 +38,14 @@ def for_model(x: Tensor, model: nn.Module) -> Tensor:
 
 
 def input_batches(
-    data: Data, model: nn.Module, example_input: Tensor | None, generator: torch.Generator | None
+    data: Data,
+    model: nn.Module,
+    example_input: Tensor | None,
+    generator: torch.Generator | None,
+    samples: int | None = None,
 ) -> Iterator[Tensor]:
-    """Inputs only; ``"noise"`` draws standard normal ones of the shape of the example input."""
+    """Inputs only; ``"noise"`` draws standard normal ones of the shape of the example input, ``samples`` of them."""
+    require_samples(data, samples)
     if not isinstance(data, str):
         yield from (x for x, _ in batches(data, model))
         return
@@ -48,9 +54,20 @@ def input_batches(
     example = infer_example_input(model) if example_input is None else example_input
     if not example.is_floating_point():
         raise ValueError(f"the network reads {example.dtype} inputs, which noise cannot stand for; pass data=inputs")
-    for start in range(0, NOISE_SAMPLES, BATCH):
-        n = min(BATCH, NOISE_SAMPLES - start)
+    samples = NOISE_SAMPLES if samples is None else samples
+    for start in range(0, samples, BATCH):
+        n = min(BATCH, samples - start)
         yield for_model(torch.randn(n, *example.shape[1:], generator=generator), model)
+
+
+def require_samples(data: Data, samples: int | None) -> None:
+    """Raise unless ``samples`` is a number of samples that noise can have, and the data is noise."""
+    if samples is None:
+        return
+    if not isinstance(data, str):
+        raise ValueError(f"samples={samples} says how much noise to draw, but data is not {NOISE!r}; leave samples out")
+    if not isinstance(samples, int) or samples < 2:
+        raise ValueError(f"samples={samples!r}, expected a whole number of at least 2, to see how neurons vary")
 
 
 def is_pair(data: Data) -> bool:

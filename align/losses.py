@@ -1,16 +1,16 @@
 r"""What the learned aligner is trained on, one function per equation.
 
 All functions take pairs of one architecture, stacked: ``scores[group]`` is ``[K, n, n]``, a network's tensors are
-``[K, ...]``. There is no loop over pairs.
+``[K, ...]``. There is no loop over pairs, but for networks that torch cannot vectorise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, vmap
+from torch.func import functional_call
 from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
 
@@ -18,8 +18,8 @@ from wsgraph import Spec
 from wsgraph.shell import shell
 
 from .alignment import STATISTICS
-from .barrier import slow_together
 from .layout import channels_last
+from .stacked import over_networks, slow_together
 
 Stack = Mapping[str, Tensor]
 
@@ -74,7 +74,7 @@ def lmc(
         targets: Of each pair, ``[K, ...]``.
         loss: The networks' own loss.
     """
-    template = batch_statistics(template)
+    private = batch_statistics(template)
     running = {name for name, _ in template.named_buffers()}
 
     def middle(name: str, p: Tensor, q: Tensor, w: Tensor) -> Tensor:
@@ -84,18 +84,12 @@ def lmc(
 
     def one(p: dict[str, Tensor], q: dict[str, Tensor], w: Tensor, y: Tensor) -> Tensor:
         network = {k: middle(k, t, q[k], w) for k, t in p.items()}
-        return loss(functional_call(template, network, (inputs,)), y)
+        return loss(functional_call(private, network, (inputs,)), y)
 
-    if slow_together({k: t[0] for k, t in a.items()}):
-        inputs = channels_last(template, inputs)
-        pairs = zip(_unstacked(a), _unstacked(moved), weight, targets, strict=True)
-        return torch.stack([one(p, q, w, y) for p, q, w, y in pairs]).mean()
-    return vmap(one, randomness="different")(dict(a), dict(moved), weight, targets).mean()
-
-
-def _unstacked(networks: Stack) -> Iterator[dict[str, Tensor]]:
-    for values in zip(*networks.values(), strict=True):
-        yield dict(zip(networks, values, strict=True))
+    alone = slow_together({k: t[0] for k, t in a.items()})
+    if alone:
+        inputs = channels_last(private, inputs)
+    return over_networks(template, one, dict(a), dict(moved), weight, targets, alone=alone).mean()
 
 
 def batch_statistics(template: nn.Module) -> nn.Module:

@@ -17,7 +17,7 @@ from wsgraph.modules import with_tensors
 from wsgraph.randomness import seeded
 
 from .alignment import Alignment
-from .batches import Data
+from .batches import Data, require_samples
 from .deep_align import DeepAlign
 from .methods.activation_matching import activation_matching
 from .methods.sinkhorn import sinkhorn_rebasin
@@ -35,6 +35,7 @@ class _Call:
     b: Any
     init: Alignment | None
     data: Data
+    samples: int | None
     example_input: Tensor | None
     spec: Spec | None
     generator: torch.Generator
@@ -67,7 +68,7 @@ def _weight_matching(c: _Call, **options: Any) -> Alignment:
 
 def _activation_matching(c: _Call, **options: Any) -> Alignment:
     data = c.require_data("activation_matching", "data=inputs, data=(inputs, targets), a loader, or data='noise'")
-    return activation_matching(c.a, c.b, data=data, generator=c.generator, **c.tracing, **options)
+    return activation_matching(c.a, c.b, data=data, samples=c.samples, generator=c.generator, **c.tracing, **options)
 
 
 def _sinkhorn(c: _Call, **options: Any) -> Alignment:
@@ -126,6 +127,7 @@ def match(
     method: str = "weight_matching",
     *,
     data: Data = None,
+    samples: int | None = None,
     example_input: Tensor | None = None,
     spec: Spec | None = None,
     seed: int | None = None,
@@ -142,6 +144,7 @@ def match(
         method: One of :data:`METHODS`, or several joined by ``+``: each starts from the result of the one before, as in
             ``"weight_matching+sinkhorn"``.
         data: For methods that run the networks: inputs, pairs (inputs, targets), a loader, or ``"noise"``.
+        samples: How many inputs ``data="noise"`` draws; 5000 when omitted, fewer are faster where networks are costly.
         example_input: Needed where the input's shape cannot be inferred.
         spec: The symmetry of both; traced when omitted.
         seed: Of everything drawn; 0 by default, so that the same call gives the same answer. Or pass a ``generator``.
@@ -171,9 +174,10 @@ def match(
         if name in RUNNING:
             require_modules(f"{name} runs the networks", (a, b))
     _require_options(names[-1], options)
+    require_samples(data, samples)
     generator = generator or seeded(seed)
     a, b = read_state_dicts((a, b), example_input, spec)
-    common = (data, example_input, spec, generator, aligner)
+    common = (data, samples, example_input, spec, generator, aligner)
     if scale:
         return _with_scale(a, b, names, common, options)
     return _chain(a, b, names, common, options)

@@ -13,6 +13,7 @@ from .graph import to_graph as to_graph
 from .nn import Encoder as Encoder
 from .nn import EncoderConfig as EncoderConfig
 from .permutation import Permutation as Permutation
+from .processor import limit_instructions
 from .spec import Axis as Axis
 from .spec import Group as Group
 from .spec import Param as Param
@@ -34,3 +35,5 @@ __all__ = [
     "to_graph",
     "trace",
 ]
+
+limit_instructions()  # before the first product; that can only be later, so every command and every user is served

@@ -15,6 +15,8 @@ from .shell import HOOKS, own_hooks, parts_of
 
 _PLAIN = (int, float, complex, bool, str, bytes, type(None), torch.dtype, torch.device, torch.Size, type, enum.Enum)
 _SKIPPED = {"_parameters", "_buffers", "_modules", "training", *HOOKS}
+_RECURRENT = {"_flat_weights", "_flat_weight_refs"}
+"""Of ``nn.LSTM`` and its kin: their parameters once more, which forward collects anew whenever they were replaced."""
 _MAX_DEPTH = 12
 
 
@@ -36,7 +38,8 @@ def architecture_key(module: nn.Module, example_input: Any) -> Hashable | None:
             parts.append((name, type(sub), registered[id(sub)]))
             if name != registered[id(sub)]:
                 continue  # a shared module, described under its first name
-            attributes = {k: v for k, v in vars(sub).items() if k not in _SKIPPED}
+            skipped = _SKIPPED | _RECURRENT if isinstance(sub, nn.RNNBase) else _SKIPPED
+            attributes = {k: v for k, v in vars(sub).items() if k not in skipped}
             hooks = list(own_hooks(vars(sub), reached).values())
             parts.append((_freeze(attributes, registered), _freeze(hooks, registered)))
             for key, tensor in [*sub._parameters.items(), *sub._buffers.items()]:

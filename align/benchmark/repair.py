@@ -14,12 +14,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from wsgraph.files import load_tensors, save_tensors
+from wsgraph.folder import cache_folder
 from wsgraph.modules import tensors_of, with_tensors
 from wsgraph.shell import shell
 
 from ..barrier import evaluate
 from ..data import load
-from ..data.folder import cache_folder
 from ..match import match
 from ..merge import REPAIRS, merge
 from ..progress import progress

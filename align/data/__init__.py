@@ -1,9 +1,10 @@
 """Data sets for training networks: loaded as tensors, fetched by ``python -m align.data fetch <name>``."""
 
+from wsgraph.folder import cache_folder
+
 from .catalogue import CATALOGUE
 from .dataset import DataSet, load
 from .fetch import fetch
-from .folder import cache_folder
 from .sources import FetchError
 
 NAMES = tuple(CATALOGUE)

@@ -15,9 +15,10 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
+from wsgraph.folder import cache_folder
+
 from .catalogue import CATALOGUE, Entry, entry
 from .fetch import fetch
-from .folder import cache_folder
 from .sources import FetchError
 from .store import compact_path
 

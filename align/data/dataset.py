@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from wsgraph.folder import cache_folder
+
 from . import digits
 from .catalogue import Entry, entry
-from .folder import cache_folder
 from .store import open_set
 
 VALIDATION = 0.1

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from rich.console import Console
 
+from wsgraph.folder import cache_folder
+
 from ..progress import progress
 from .catalogue import Entry, entry
-from .folder import cache_folder
 from .sources import FetchError
 from .store import compact_path, missing_message, read_compact, read_standard, write_compact
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import torch
 
 from wsgraph.files import load_tensors, save_tensors
+from wsgraph.folder import VARIABLE
 
 from .catalogue import Entry
-from .folder import VARIABLE
 from .formats import PARTS, Tensors, digest
 
 KIND = "wsgraph data set"

@@ -15,6 +15,7 @@ from torch.func import functional_call, stack_module_state, vmap
 from torch.nn import functional as F
 
 from ..layout import channels_last, suits_channels_last
+from ..stacked import over_networks
 from .chain import chain
 
 Tensors = dict[str, Tensor]
@@ -50,7 +51,7 @@ def train_together(
     own: bool = False,
     step: Callable[[], None] = lambda: None,
 ) -> list[Tensors]:
-    """Train untrained networks of one architecture, all at once.
+    """Train untrained networks of one architecture, all at once (in each step in turn, if torch cannot vectorise).
 
     Args:
         models: The networks (without BatchNorm: its statistics are updated in place).
@@ -71,15 +72,19 @@ def train_together(
     params = {k: p.detach().requires_grad_() for k, p in stacked.items()}
     optimiser = torch.optim.Adam(params.values(), lr=recipe.lr, fused=True)
 
-    def call(tensors: Tensors, inputs: Tensor) -> Tensor:
-        return functional_call(models[0], tensors, (inputs,))
+    def one(tensors: Tensors, inputs: Tensor, targets: Tensor) -> Tensor:
+        return loss(functional_call(models[0], tensors, (inputs,)), targets)
 
-    forward = chain(models[0]) or vmap(call, randomness="different")
-    losses, networks = vmap(loss), torch.arange(len(models))[:, None]
+    forward, networks = chain(models[0]), torch.arange(len(models))[:, None]
     for index in orders(seeds, len(x), recipe):
         inputs = x.index_select(0, index.flatten()).unflatten(0, index.shape)
+        targets = y[networks, index] if own else y[index]
         optimiser.zero_grad()
-        losses(forward(params, inputs), y[networks, index] if own else y[index]).sum().backward()
+        if forward is not None:
+            losses = vmap(loss)(forward(params, inputs), targets)
+        else:
+            losses = over_networks(models[0], one, params, inputs, targets)
+        losses.sum().backward()
         optimiser.step()
         step()
     return [{k: p.detach()[i].clone() for k, p in params.items()} for i in range(len(models))]

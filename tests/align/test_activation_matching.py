@@ -48,6 +48,20 @@ def test_planted_permutations_are_recovered_20_of_20(name):
     assert dead < total / 4
 
 
+@pytest.mark.parametrize("method", ["activation_matching", "activation_matching+weight_matching"])
+def test_the_caller_says_how_much_noise_is_drawn(method, monkeypatch):
+    seen, add = [], Moments.add
+    monkeypatch.setattr(Moments, "add", lambda moments, x, y: seen.append(len(x)) or add(moments, x, y))
+    a, b = mlp(4, 6, 3), mlp(4, 6, 3)
+    align.match(a, b, method, data="noise", seed=0)
+    assert sum(seen) == 5000
+    seen.clear()
+    align.match(a, b, method, data="noise", samples=600, seed=0)
+    assert sum(seen) == 600
+    with pytest.raises(ValueError, match="but data is not 'noise'"):
+        align.match(a, b, "weight_matching", samples=600)
+
+
 def test_correlation_by_hand_and_streaming():
     x, y = torch.randn(40, 3), torch.randn(40, 4) + 5
     whole, parts = Moments(), Moments()

@@ -27,6 +27,18 @@ def test_round_trip(graphs, tmp_path):
     assert loaded.distance == saved.distance
 
 
+def test_groups_are_in_the_order_of_the_spec(graphs, tmp_path):
+    scores = {"2": torch.randn(5, 5), "0": torch.randn(6, 6)}
+    found = align.Alignment(*graphs, scores)
+    assert list(found.maps) == list(found.scores) == ["0", "2"]
+    maps = align.Alignment(*graphs, maps={name: torch.arange(len(s)) for name, s in scores.items()})
+    assert list(maps.maps) == ["0", "2"]
+    many = [to_graph(mlp(*[3] * 13)) for _ in range(2)]  # groups 0, 2, …, 20: "10" comes before "2" in a file
+    align.match(*many, "identity").save(tmp_path / "x.safetensors")
+    loaded = align.Alignment.load(tmp_path / "x.safetensors", *many)
+    assert list(loaded.maps) == [group.name for group in loaded.spec.free]
+
+
 def test_round_trip_without_scores(graphs, tmp_path):
     saved = align.match(*graphs, "identity")
     saved.save(tmp_path / "x.safetensors")

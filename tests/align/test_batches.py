@@ -79,6 +79,26 @@ def test_errors(data, error, message):
         list(input_batches(data, mlp(4, 3), None, None))
 
 
+@pytest.mark.parametrize("samples", [2, BATCH, BATCH + 1])
+def test_as_much_noise_as_asked_for(samples):
+    found = list(input_batches("noise", mlp(4, 3), None, None, samples))
+    assert sum(map(len, found)) == samples
+    assert max(map(len, found)) <= BATCH
+
+
+@pytest.mark.parametrize(
+    ("data", "samples", "message"),
+    [
+        ("noise", 1, "samples=1, expected a whole number of at least 2"),
+        ("noise", 0.5, "samples=0.5, expected a whole number"),
+        (torch.zeros(3, 4), 2, "but data is not 'noise'; leave samples out"),
+    ],
+)
+def test_a_number_of_samples_that_makes_no_sense(data, samples, message):
+    with pytest.raises(ValueError, match=message):
+        list(input_batches(data, mlp(4, 3), None, None, samples))
+
+
 def test_noise_cannot_stand_for_integers():
     with pytest.raises(ValueError, match="noise cannot stand for"):
         list(input_batches("noise", nn.Embedding(9, 2), torch.zeros(2, 3, dtype=torch.long), None))

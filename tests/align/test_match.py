@@ -196,6 +196,19 @@ def test_reproducible_by_seed_or_generator(method):
     assert one.permutation == two.permutation
 
 
+@pytest.mark.parametrize("scale", [False, True])
+@pytest.mark.parametrize("method", NAMES)
+@pytest.mark.filterwarnings("ignore:.*raise iterations")
+def test_groups_are_in_the_order_of_the_spec(method, scale):
+    a, b = mlp(4, 9, 8, 7, 6, 3), mlp(4, 9, 8, 7, 6, 3)
+    quick = {"ste": {"iterations": 2}, "sinkhorn": {"iterations": 2}}
+    data = torch.randn(64, 4), torch.randint(3, (64,))
+    found = align.match(a, b, method, data=data, scale=scale, seed=0, **options(method, quick))
+    expected = [group.name for group in found.spec.free]
+    assert list(found.maps) == list(found.pairs) == list(found.permutation.maps) == expected
+    assert list(found.scores) in ([], expected)
+
+
 @pytest.mark.parametrize(
     "method", ["identity", "weight_matching", "deep_align", "deep_align+weight_matching", "sinkhorn"]
 )

@@ -85,13 +85,13 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tiny_zoo, tmp_path, ema):
 
 
 SCRIPT = """
-import json, sys, torch
+import json, os, signal, sys, torch
 from align import DeepAlign, DeepAlignConfig
 from align.trainer import TrainConfig, make_fabric, train_aligner
 from align.zoo import Zoo
 from wsgraph import EncoderConfig
 torch.set_num_threads(1)
-zoo, folder, steps, processes = sys.argv[1:]
+zoo, folder, steps, processes, stop = sys.argv[1:]
 fabric = make_fabric(devices=int(processes), strategy="ddp" if processes != "1" else "auto")
 fabric.launch()
 torch.manual_seed(0)
@@ -100,17 +100,19 @@ config = TrainConfig(steps=int(steps), pairs=4, images=16, checkpoint=5)
 def report(k, values):
     if fabric.is_global_zero:
         print(json.dumps([k, values]), flush=True)
+    if k == int(stop):
+        os.kill(os.getpid(), signal.SIGKILL)
 train_aligner(aligner, [Zoo(zoo)], config, folder, True, report, fabric)
 torch.save(aligner.state_dict(), folder + "/final.pt")
 """
 
 
-def start(zoo, folder, steps, processes=1):
-    """A training of its own; it prints one line per step."""
+def start(zoo, folder, steps, processes=1, stop=0):
+    """A training of its own; it prints one line per step, and kills itself at step ``stop``."""
     folder.mkdir(exist_ok=True)
     script = folder / "train.py"
     script.write_text(SCRIPT)
-    command = [sys.executable, "-W", "ignore", script, zoo.folder, folder, str(steps), str(processes)]
+    command = [sys.executable, "-W", "ignore", script, zoo.folder, folder, str(steps), str(processes), str(stop)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment)
 
@@ -120,16 +122,11 @@ def losses_of(output):
     return dict(json.loads(line) for line in output if line.startswith("["))
 
 
-def killed_at(process, step):
-    """The lines printed until the step; then the process is killed."""
-    lines = []
-    for line in process.stdout:
-        lines.append(line)
-        if step in losses_of([line]):
-            break
-    process.kill()
-    process.wait()
-    process.stdout.close()
+def killed_at(zoo, folder, steps, stop):
+    """The lines that a training printed until it was killed; by itself, as another process might be too late."""
+    process = start(zoo, folder, steps, stop=stop)
+    lines = process.communicate()[0].splitlines()
+    assert process.returncode == -signal.SIGKILL
     return lines
 
 
@@ -138,8 +135,9 @@ def test_kill_9_and_resume_reproduces_the_losses(tiny_zoo, tmp_path):
     assert sorted(whole) == list(range(1, 17))
     folder = tmp_path / "killed"
     for step in (7, 12):
-        lines = killed_at(start(tiny_zoo, folder, 16), step)
-        assert losses_of(lines).items() <= whole.items()
+        lines = losses_of(killed_at(tiny_zoo, folder, 16, step))
+        assert max(lines) == step
+        assert lines.items() <= whole.items()
     rest = losses_of(start(tiny_zoo, folder, 16).communicate()[0].splitlines())
     assert sorted(rest) == list(range(11, 17))
     assert rest.items() <= whole.items()

@@ -4,6 +4,7 @@ import pytest
 import torch
 from networks import Net, cnn, mlp, randomised
 from torch import nn
+from torch.func import functional_call
 
 from wsgraph.architecture import architecture_key
 
@@ -47,6 +48,8 @@ SAME = {
     "a library": lambda k: net(f=torch),
     "a set": lambda k: net(f={1, "a"}),
     "modules in a plain list": lambda k: net(f=[nn.LeakyReLU(0.1)]),
+    "recurrent weights": lambda k: randomised(nn.LSTM(4, 5), k),
+    "recurrent weights that were replaced": lambda k: replaced(nn.GRU(4, 5), k),
     "training mode": lambda k: mlp(4, 5, 2).train(k == 0),
     "gradients": lambda k: mlp(4, 5, 2).requires_grad_(k == 0),
 }
@@ -71,6 +74,10 @@ DIFFERENT = {
     "a missing bias": lambda k: nn.Linear(4, 5, bias=bool(k)),
     "persistence of a buffer": lambda k: buffered(bool(k)),
     "tied weights": lambda k: tied(bool(k)),
+    "tied recurrent weights": lambda k: tied_recurrent(bool(k)),
+    "layers and directions": lambda k: nn.LSTM(4, 5, num_layers=2 - k, bidirectional=bool(k)),
+    "the first axis of a recurrent layer": lambda k: nn.GRU(4, 5, batch_first=bool(k)),
+    "the function of a recurrent layer": lambda k: nn.RNN(4, 5, nonlinearity=("tanh", "relu")[k]),
     "a shared module": lambda k: shared(bool(k)),
 }
 
@@ -85,6 +92,20 @@ def tied(tie):
     model = mlp(5, 5, 5)
     if tie:
         model[2].weight = model[0].weight
+    return model
+
+
+def tied_recurrent(tie):
+    model = nn.LSTM(5, 5)
+    if tie:
+        model.weight_hh_l0 = model.weight_ih_l0
+    return model
+
+
+def replaced(model, replace):
+    """What a recurrent layer remembers of its weights is out of date after this, until forward is called."""
+    if replace:
+        functional_call(model, {k: p + 1 for k, p in model.named_parameters()}, (torch.zeros(2, 1, 4),))
     return model
 
 

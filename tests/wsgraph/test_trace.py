@@ -328,3 +328,16 @@ def test_a_second_network_of_fifteen_million_weights_costs_no_export(monkeypatch
     monkeypatch.setattr(torch.Tensor, "sum", lambda t, *a, **k: sums.append(t.numel()) or plain(t, *a, **k))
     to_graph(vgg(*VGG16), verify=False)
     assert sum(sums) < 1.01 * sum(p.numel() for p in model.parameters())
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_a_second_recurrent_network_costs_no_export(monkeypatch, kind):
+    def make():
+        return Net(lambda m, x: m.out(m.body(x)[0]), body=kind(7, 5, batch_first=True), out=nn.Linear(5, 2))
+
+    x = torch.randn(2, 3, 7)
+    spec = trace(make(), x)
+    monkeypatch.setattr(torch.export, "export", None)
+    other = make()
+    other(x + 1)
+    assert trace(other, x) is spec

@@ -2,7 +2,6 @@
 
 import importlib
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -134,34 +133,55 @@ def alive(pid: int) -> bool:
         return False
 
 
+BUILDER = """
+import os, signal, sys
+from align.zoo import ZooConfig, build
+config, folder, stop = {config}, sys.argv[1], int(sys.argv[2])
+rename, renamed = os.replace, 0
+
+def replace(source, target):
+    global renamed
+    renamed += 1
+    if renamed == stop:
+        print("unfinished", flush=True)
+        signal.pause()
+    rename(source, target)
+
+if __name__ == '__main__':
+    os.replace = replace  # how a finished file gets its name: first that of a shard, then the index, and so on
+    build(ZooConfig.from_json(config), 48, folder, workers=2)
+"""
+
+
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
 def test_killed_three_times_it_ends_with_the_same_zoo(tmp_path: Path, digits: ZooConfig, files: Files) -> None:
-    config = replace(digits, args={"inputs": [1, 8, 8], "hidden": [16]}, together=4, recipe=Recipe(8, 64, 1e-3))
+    """Killed between writing a file and naming it, which no clock could aim at."""
+    config = replace(digits, args={"inputs": [1, 8, 8], "hidden": [16]}, together=4, recipe=Recipe(4, 64, 1e-3))
     whole = build(config, 48, tmp_path / "whole").folder
     folder = tmp_path / "killed"
     script = tmp_path / "run.py"
-    script.write_text(
-        "import sys; from align.zoo import ZooConfig, build\n"
-        f"if __name__ == '__main__': build(ZooConfig.from_json({config.to_json()}), 48, sys.argv[1], workers=2)\n"
-    )
-    command, points = [sys.executable, str(script), str(folder)], []
-    for k in range(3):
-        start = shards(folder)
-        process = subprocess.Popen(command)
-        while shards(folder) < start + 1 + k % 2 and process.poll() is None:
-            time.sleep(0.005)
-        with pytest.raises(RuntimeError, match="another process is building"):
-            build(config, 48, folder)
-        points.append(random.random() * 0.2)
-        time.sleep(points[-1])
-        workers = children(process.pid)
-        process.send_signal(signal.SIGKILL)
-        assert process.wait() == -signal.SIGKILL, "it was killed, and not done already"
+    script.write_text(BUILDER.format(config=config.to_json()))
+    command = [sys.executable, str(script), str(folder)]
+    done = 0
+    for stop in (3, 4, 5):  # at a shard, at the index, at a shard
+        with subprocess.Popen([*command, str(stop)], stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "unfinished\n"
+            with pytest.raises(RuntimeError, match="another process is building"):
+                build(config, 48, folder)
+            workers = children(process.pid)
+            process.send_signal(signal.SIGKILL)
+            assert process.wait() == -signal.SIGKILL
         assert len(workers) >= 2
-        deadline = time.monotonic() + 120
+        assert any(path.name.startswith(".") and path.name != ".lock" for path in folder.iterdir()), (
+            "an unfinished file"
+        )
+        done += (stop - 1) // 2
+        assert shards(folder) == done
+        deadline = time.monotonic() + 600  # as long as anyone would wait; a moment is enough
         while any(alive(pid) for pid in workers):
             assert time.monotonic() < deadline, "workers end with the process that started them"
             time.sleep(0.02)
     assert 0 < shards(folder) < 12
-    subprocess.run(command, check=True, env={**os.environ, "OMP_NUM_THREADS": "2"})
-    assert files(folder) == files(whole), f"killed {points} seconds after a shard"
+    subprocess.run([*command, "0"], check=True, env={**os.environ, "OMP_NUM_THREADS": "2"})
+    assert files(folder) == files(whole)

@@ -1,4 +1,4 @@
-"""Where data sets live on this machine."""
+"""Where downloads, zoos and answers about this machine are kept; imports nothing heavy."""
 
 from __future__ import annotations
 
