@@ -19,11 +19,12 @@ from torch.nn import functional as F
 
 from wsgraph import WeightGraph
 from wsgraph.modules import tensors_of
+from wsgraph.randomness import OwnDraws
+from wsgraph.shell import shell
 
 from .alignment import Alignment, apply_each
 from .batches import Data, batches
 from .layout import channels_last
-from .modes import evaluating
 from .networks import require_modules
 from .progress import progress
 from .stacked import over_networks, slow_together
@@ -111,7 +112,7 @@ def barrier(
     left, right = _networks(a), apply_each(alignment, _networks(b))
     if len(left) != len(right) or not left:
         raise ValueError(f"{len(left)} networks a but {len(right)} networks b; expected pairs, at least one")
-    template = left[0]
+    template = shell(left[0]).eval()
     lam = torch.linspace(0, 1, points)
     jobs = [(i, k) for i in range(len(left)) for k in range(points)]
     ends = [(tensors_of(x), tensors_of(y)) for x, y in zip(left, right, strict=True)]
@@ -152,8 +153,8 @@ def require_same_shapes(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> Non
 
 
 def interpolate(a: Mapping[str, Tensor], b: Mapping[str, Tensor], weight: float) -> dict[str, Tensor]:
-    """weight · a + (1 − weight) · b; counters are taken from a."""
-    return {k: weight * x + (1 - weight) * b[k] if x.is_floating_point() else x for k, x in a.items()}
+    """weight · a + (1 − weight) · b, new tensors throughout; counters are copied from a."""
+    return {k: weight * x + (1 - weight) * b[k] if x.is_floating_point() else x.clone() for k, x in a.items()}
 
 
 @torch.no_grad()
@@ -162,29 +163,39 @@ def evaluate(
 ) -> tuple[Tensor, Tensor | None]:
     """Mean loss and accuracy of several networks of one architecture, vectorised over the networks where torch can.
 
+    Args:
+        template: A module of the architecture in eval mode; not the caller's own, but a shell of it.
+        networks: Their tensors.
+        loss: Of outputs and targets.
+        data: A pair (inputs, targets) or a loader of such pairs.
+
     Shapes:
         - **output:** two vectors of ``len(networks)``; the second is ``None`` when targets are not classes
     """
     stacked = {k: torch.stack([n[k].detach() for n in networks]) for k in networks[0]} if len(networks) > 1 else None
     total, hits, count, classes = torch.zeros(len(networks)), torch.zeros(len(networks)), 0, False
-    with evaluating(template):
-        for x, y in batches(data, template):
-            if y is None:
-                raise ValueError("data has no targets; pass (inputs, targets) or a loader of such pairs")
+    draws = OwnDraws()
+    for x, y in batches(data, template):
+        if y is None:
+            raise ValueError("data has no targets; pass (inputs, targets) or a loader of such pairs")
+        with draws:
             if stacked is None:
                 out = call(template, networks[0], channels_last(template, x))[None]
             else:
-                out = over_networks(template, lambda n, x=x: call(template, n, x), stacked)
-            total += len(x) * torch.stack([loss(o, y) for o in out]).cpu()
-            if out.dim() == 3 and y.dim() == 1 and not y.is_floating_point():
-                classes = True
-                hits += (out.argmax(-1) == y).sum(1).cpu()
-            count += len(x)
+                out = over_networks(template, lambda n, x=x: call(template, n, x), stacked, rewind=False)
+        total += len(x) * torch.stack([loss(o, y) for o in out]).cpu()
+        if out.dim() == 3 and y.dim() == 1 and not y.is_floating_point():
+            classes = True
+            hits += (out.argmax(-1) == y).sum(1).cpu()
+        count += len(x)
     return total / count, hits / count if classes else None
 
 
 def call(template: nn.Module, tensors: Mapping[str, Tensor], x: Tensor) -> Tensor:
-    """Outputs of ``template`` with other tensors; all names of tied ones are among them."""
+    """Outputs of ``template`` with other tensors; all names of tied ones are among them.
+
+    For a moment they are in the template itself, so let it be a shell of the caller's module.
+    """
     return functional_call(template, dict(tensors), (x,), tie_weights=False)
 
 

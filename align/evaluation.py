@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from wsgraph.modules import with_tensors
+from wsgraph.shell import shell
 
 from .barrier import Barrier, barrier
 from .deep_align import DeepAlign
@@ -76,9 +77,10 @@ def line_barrier(
 @torch.no_grad()
 def aligned(aligner: DeepAlign, zoo: Zoo, pairs: Pairs) -> list[nn.Module]:
     """The second networks of ``pairs``, aligned to the first ones in one call."""
-    aligner.eval()
     device = aligner.s.device
-    found = aligner([zoo.graph(i).to(device) for i, _ in pairs], [zoo.graph(j).to(device) for _, j in pairs])
+    found = shell(aligner).eval()(
+        [zoo.graph(i).to(device) for i, _ in pairs], [zoo.graph(j).to(device) for _, j in pairs]
+    )
     moved = [x.permutation.apply(zoo.tensors(j)) for x, (_, j) in zip(found, pairs, strict=True)]
     return [with_tensors(zoo.template, tensors).eval() for tensors in moved]
 

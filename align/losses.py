@@ -6,8 +6,7 @@ All functions take pairs of one architecture, stacked: ``scores[group]`` is ``[K
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +15,7 @@ from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from wsgraph import Spec
+from wsgraph.shell import shell
 
 from .alignment import STATISTICS
 from .layout import channels_last
@@ -63,41 +63,38 @@ def lmc(
     r"""ℓ_LMC: task loss half way to the softly permuted network, L(½ a + ½ P·b), mean over pairs.
 
     The paper draws a place on the line; the barrier is in its middle, and learning there is no worse or better
-    (``python -m align.benchmark training``). BatchNorm takes its statistics from the inputs, as if it were reset at every point of the line.
+    (``python -m align.benchmark training``). BatchNorm takes its statistics from the inputs, as if it were reset there.
 
     Args:
-        template: A module of the architecture; its own tensors do not matter, nor where they are.
+        template: A module of the architecture; its own tensors do not matter, nor where they are. A shell of it runs.
         a: Tensors of the reference networks.
         moved: Tensors of the permuted ones.
         inputs: Of the task, shared by all pairs.
         targets: Of each pair, ``[K, ...]``.
         loss: The networks' own loss.
     """
+    private = batch_statistics(template)
     running = {name for name, _ in template.named_buffers()}
 
     def middle(name: str, p: Tensor, q: Tensor) -> Tensor:
-        return (p + (q.detach() if name in running else q)) / 2 if p.is_floating_point() else p
+        if not p.is_floating_point():
+            return p.clone()  # norms count their batches in place
+        return (p + (q.detach() if name in running else q)) / 2
 
     def one(p: dict[str, Tensor], q: dict[str, Tensor], y: Tensor) -> Tensor:
         network = {k: middle(k, t, q[k]) for k, t in p.items()}
-        return loss(functional_call(template, network, (inputs,)), y)
+        return loss(functional_call(private, network, (inputs,)), y)
 
     alone = slow_together({k: t[0] for k, t in a.items()})
     if alone:
-        inputs = channels_last(template, inputs)
-    with batch_statistics(template):
-        return over_networks(template, one, dict(a), dict(moved), targets, alone=alone).mean()
+        inputs = channels_last(private, inputs)
+    return over_networks(template, one, dict(a), dict(moved), targets, alone=alone).mean()
 
 
-@contextmanager
-def batch_statistics(template: nn.Module) -> Iterator[None]:
-    """Inside, BatchNorm normalises by the batch at hand."""
-    norms = [m for m in template.modules() if isinstance(m, _BatchNorm)]
-    modes = [m.training for m in norms]
-    for m in norms:
-        m.training = True
-    try:
-        yield
-    finally:
-        for m, mode in zip(norms, modes, strict=True):
-            m.training = mode
+def batch_statistics(template: nn.Module) -> nn.Module:
+    """A shell of ``template`` whose BatchNorm normalises by the batch at hand."""
+    private = shell(template)
+    for module in private.modules():
+        if isinstance(module, _BatchNorm):
+            module.training = True
+    return private

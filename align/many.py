@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from wsgraph import Permutation, WeightGraph
+from wsgraph.randomness import seeded
 
 from .alignment import counted
 from .match import match
@@ -66,7 +67,7 @@ def match_many(
             turn match the others, so that none is finished before the rest have spoken.
         method: How networks are matched to the first; for ``reference`` that is the whole job.
         max_sweeps: Rounds before giving up.
-        seed: Of the random orders.
+        seed: Of the random orders; ``None`` is 0.
         options: Arguments of ``method``.
     """
     if len(networks) < 2:
@@ -80,8 +81,7 @@ def match_many(
     start = [first, *(match(networks[0], n, method, seed=seed, **options).permutation for n in networks[1:])]
     if strategy == "reference":
         return Universe(tuple(start))
-    generator = torch.Generator().manual_seed(seed) if seed is not None else None
-    state = _Frame(graphs, start, generator)
+    state = _Frame(graphs, start, seeded(seed))
     with progress(strategy, max_sweeps) as step:
         for _ in range(max_sweeps):
             moved = state.round_by_network() if strategy == "merge_many" else state.round_by_group()
@@ -95,9 +95,7 @@ def match_many(
 class _Frame:
     """All networks under their current permutations. Every accepted move raises the agreement."""
 
-    def __init__(
-        self, graphs: Sequence[WeightGraph], start: Sequence[Permutation], generator: torch.Generator | None
-    ) -> None:
+    def __init__(self, graphs: Sequence[WeightGraph], start: Sequence[Permutation], generator: torch.Generator) -> None:
         self.graphs, self.generator = graphs, generator
         self.permutations = list(start)
 

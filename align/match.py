@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cache
+from threading import Lock
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from wsgraph import Permutation, Spec, WeightGraph
 from wsgraph.modules import with_tensors
+from wsgraph.randomness import seeded
 
 from .alignment import Alignment
 from .batches import Data, require_samples
@@ -36,7 +38,7 @@ class _Call:
     samples: int | None
     example_input: Tensor | None
     spec: Spec | None
-    generator: torch.Generator | None
+    generator: torch.Generator
     aligner: DeepAlign | None
 
     @property
@@ -80,7 +82,14 @@ def _ste(c: _Call, **options: Any) -> Alignment:
 
 def _deep_align(c: _Call) -> Alignment:
     a, b = c.graphs()
-    return (c.aligner or _pretrained(a.network.like.device, torch.get_default_dtype()))(a, b)
+    if c.aligner is not None:
+        return c.aligner(a, b)
+    with _READING:
+        aligner = _pretrained(a.network.like.device, torch.get_default_dtype())
+    return aligner(a, b)
+
+
+_READING = Lock()  # whoever comes first reads the pretrained aligner, and threads behind it wait
 
 
 @cache
@@ -138,7 +147,7 @@ def match(
         samples: How many inputs ``data="noise"`` draws; 5000 when omitted, fewer are faster where networks are costly.
         example_input: Needed where the input's shape cannot be inferred.
         spec: The symmetry of both; traced when omitted.
-        seed: Makes the result reproducible; or pass a ``generator``.
+        seed: Of everything drawn; 0 by default, so that the same call gives the same answer. Or pass a ``generator``.
         aligner: The learned aligner that ``deep_align`` uses, in place of the default one.
         scale: Take turns with rescaling b's neurons to those of a (see :func:`align.scale.match_scale`), so that the
             scale symmetry of ReLU networks does not mislead the match. The answer is still a permutation of b itself;
@@ -166,8 +175,7 @@ def match(
             require_modules(f"{name} runs the networks", (a, b))
     _require_options(names[-1], options)
     require_samples(data, samples)
-    if generator is None and seed is not None:
-        generator = torch.Generator().manual_seed(seed)
+    generator = generator or seeded(seed)
     a, b = read_state_dicts((a, b), example_input, spec)
     common = (data, samples, example_input, spec, generator, aligner)
     if scale:

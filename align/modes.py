@@ -1,4 +1,4 @@
-"""Run networks as they are used, and leave them as they were."""
+"""Run a network of ours as it is used, and leave it in the modes of the caller's it was made from."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from torch import nn
 
 @contextmanager
 def evaluating(*models: nn.Module) -> Iterator[None]:
-    """Eval mode inside; every submodule is back in its own mode (a frozen norm in a training network too) behind."""
+    """Eval mode inside; every submodule is back in its own mode (a frozen norm in a training network too) behind.
+
+    Not for a module of the caller, who may be running it in another thread: take a :func:`~wsgraph.shell.shell`.
+    """
     modes = [(module, module.training) for model in models for module in model.modules()]
     for model in models:
         model.eval()

@@ -15,6 +15,8 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from wsgraph.modules import tensors_of, with_tensors
+from wsgraph.randomness import OwnDraws
+from wsgraph.shell import shell
 
 from .batches import Data, batches
 from .modes import evaluating
@@ -69,8 +71,8 @@ def _copy(model: nn.Module, tensors: Mapping[str, Tensor] | None) -> nn.Module:
 
 
 def _measure(model: nn.Module, norms: Sequence[_BatchNorm], data: Data) -> None:
-    """Run ``data`` through; the statistics of ``norms`` become averages over all samples."""
-    momenta, seen = [m.momentum for m in norms], 0
+    """Run ``data`` through a module of ours; the statistics of ``norms`` become averages over all samples."""
+    momenta, seen, draws = [m.momentum for m in norms], 0, OwnDraws()
     with evaluating(model):
         for m in norms:
             m.train()
@@ -78,7 +80,8 @@ def _measure(model: nn.Module, norms: Sequence[_BatchNorm], data: Data) -> None:
             seen += len(x)
             for m in norms:
                 m.momentum = len(x) / seen  # a plain average: every sample counts alike
-            model(x)
+            with draws:
+                model(x)
     for m, momentum in zip(norms, momenta, strict=True):
         m.momentum = momentum
 
@@ -132,7 +135,8 @@ def _fold(layer: Layer, norm: nn.BatchNorm1d) -> None:
 
 def _output_moments(model: nn.Module, data: Data) -> dict[str, tuple[Tensor, Tensor]]:
     """Layer name → mean and standard deviation of every output channel, in order of execution."""
-    layers = _layers(model)
+    private, draws = shell(model).eval(), OwnDraws()
+    layers = _layers(private)
     names = {layer: name for name, layer in layers.items()}
     sums: dict[str, list[Tensor]] = {}
 
@@ -142,14 +146,11 @@ def _output_moments(model: nn.Module, data: Data) -> dict[str, tuple[Tensor, Ten
         name = names[layer]  # type: ignore[index]
         sums[name] = [s + n for s, n in zip(sums[name], new, strict=True)] if name in sums else new
 
-    handles = [layer.register_forward_hook(look) for layer in names]
-    try:
-        with evaluating(model):
-            for x, _ in batches(data, model):
-                model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
+    for layer in names:
+        layer.register_forward_hook(look)
+    for x, _ in batches(data, private):
+        with draws:
+            private(x)
     out = {}
     for name, (first, second, count) in sums.items():
         mean, like = first / count, layers[name].weight

@@ -17,7 +17,7 @@ _ALONE: WeakSet[nn.Module] = WeakSet()  # modules found to be without a rule; tr
 
 
 def over_networks(
-    template: nn.Module, function: Callable[..., Tensor], *stacked: Stacked, alone: bool = False
+    template: nn.Module, function: Callable[..., Tensor], *stacked: Stacked, alone: bool = False, rewind: bool = True
 ) -> Tensor:
     """``function`` of each network's part of the arguments, results stacked.
 
@@ -30,6 +30,7 @@ def over_networks(
         function: Of one network.
         stacked: Its arguments for all networks.
         alone: Do not even try to vectorise.
+        rewind: Set torch's generator back after a try in vain; not where nothing draws from it but other threads.
     """
     if alone or template in _ALONE:
         return _one_by_one(function, stacked)
@@ -38,7 +39,8 @@ def over_networks(
         with _rules_only():
             return vmap(function, randomness="different")(*stacked)
     except RuntimeError:
-        torch.set_rng_state(random)  # as if it had not been tried: a resumed training tries again
+        if rewind:
+            torch.set_rng_state(random)  # as if it had not been tried: a resumed training tries again
     out = _one_by_one(function, stacked)
     _ALONE.add(template)  # it works like this and not like that; a call that is wrong either way is not remembered
     return out

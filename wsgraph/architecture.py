@@ -11,8 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .shell import HOOKS, own_hooks, parts_of
+
 _PLAIN = (int, float, complex, bool, str, bytes, type(None), torch.dtype, torch.device, torch.Size, type, enum.Enum)
-_SKIPPED = {"_parameters", "_buffers", "_modules", "training"}
+_SKIPPED = {"_parameters", "_buffers", "_modules", "training", *HOOKS}
 _RECURRENT = {"_flat_weights", "_flat_weight_refs"}
 """Of ``nn.LSTM`` and its kin: their parameters once more, which forward collects anew whenever they were replaced."""
 _MAX_DEPTH = 12
@@ -28,7 +30,7 @@ def architecture_key(module: nn.Module, example_input: Any) -> Hashable | None:
     It holds classes, all non-tensor attributes (two attention layers with 2 and 4 heads have equal shapes), shapes and
     dtypes of tensors, which tensors are tied, and the shapes of the example input.
     """
-    registered = {id(sub): name for name, sub in module.named_modules()}
+    registered, reached = {id(sub): name for name, sub in module.named_modules()}, parts_of(module)
     try:
         tied: dict[int, str] = {}
         parts: list[Hashable] = []
@@ -38,7 +40,8 @@ def architecture_key(module: nn.Module, example_input: Any) -> Hashable | None:
                 continue  # a shared module, described under its first name
             skipped = _SKIPPED | _RECURRENT if isinstance(sub, nn.RNNBase) else _SKIPPED
             attributes = {k: v for k, v in vars(sub).items() if k not in skipped}
-            parts.append(_freeze(attributes, registered))
+            hooks = list(own_hooks(vars(sub), reached).values())
+            parts.append((_freeze(attributes, registered), _freeze(hooks, registered)))
             for key, tensor in [*sub._parameters.items(), *sub._buffers.items()]:
                 first = tied.setdefault(id(tensor), f"{name}.{key}")
                 parts.append((key, tensor is not None and (_freeze(tensor, registered), first)))

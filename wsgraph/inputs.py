@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .modules import held_results, tensors_of
+from .modules import tensors_of
+from .shell import rebuilt
 
 _SIZES = (32, 28, 224, 64, 96, 16, 8, 48, 128, 256, 299)
 _CONVS = {nn.Conv1d: 1, nn.Conv2d: 2, nn.Conv3d: 3}
@@ -26,7 +26,7 @@ def infer_example_input(model: nn.Module) -> Tensor:
     tensor = next((t for t in tensors_of(model).values() if t.is_floating_point()), torch.empty(0))
     with torch.no_grad():
         state = {id(t): _on_meta(t) for t in [*model.parameters(), *model.buffers()]}
-        trial = copy.deepcopy(model, {**held_results(model), **state}).eval()
+        trial = rebuilt(model, state).eval()
         for shape in _candidates(model):
             try:
                 trial(torch.empty(_BATCH, *shape, dtype=tensor.dtype, device="meta"))

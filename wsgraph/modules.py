@@ -2,51 +2,45 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils import _pytree
+
+from .shell import rebuilt
 
 
 def tensors_of(module: nn.Module) -> dict[str, Tensor]:
-    """The state dict's tensors themselves (shared, not detached), tied entries under each of their names."""
-    return {k: v for k, v in module.state_dict(keep_vars=True).items() if isinstance(v, Tensor)}
+    """The state dict's tensors themselves (shared, not detached), tied entries under each of their names.
+
+    They are read off the modules, because ``module.state_dict()`` calls hooks of the user.
+    """
+    out: dict[str, Tensor] = {}
+    for path, sub in module.named_modules(remove_duplicate=False):
+        kept = {k: t for k, t in sub._buffers.items() if k not in sub._non_persistent_buffers_set}
+        found = {**sub._parameters, **kept}
+        out |= {f"{path}.{name}" if path else name: t for name, t in found.items() if t is not None}
+    return out
 
 
 def with_tensors(module: nn.Module, tensors: Mapping[str, Tensor]) -> nn.Module:
     """A copy of ``module`` that holds ``tensors``; everything else is copied, ties and training mode are kept.
 
+    Hooks are not copied, unless they are a part of the function (see :mod:`wsgraph.shell`).
+
     Args:
         module: The template; its own tensors are neither copied nor changed.
         tensors: State dict entries to hold. Missing ones are shared with the template.
     """
-    memo = {**held_results(module), **{id(t): t for t in [*module.parameters(), *module.buffers()]}}
-    for name, old in tensors_of(module).items():
+    held = tensors_of(module)
+    new = {id(t): t for t in held.values()}
+    for name, old in held.items():
         if name in tensors:
-            new = tensors[name]
+            value = tensors[name]
             if isinstance(old, nn.Parameter):
-                new = nn.Parameter(new.detach(), requires_grad=old.requires_grad)
-            memo[id(old)] = new
-    return copy.deepcopy(module, memo)
-
-
-def held_results(module: nn.Module) -> dict[int, Any]:
-    """Results of earlier calls that the module keeps as attributes: they cannot be copied with their gradient."""
-    attributes = _pytree.tree_leaves([list(vars(sub).values()) for sub in module.modules()])
-    return {id(t): t.detach() for t in attributes if isinstance(t, Tensor) and not t.is_leaf}
-
-
-def shared_copy(module: nn.Module) -> nn.Module:
-    """A copy in eval mode whose parameters are those of ``module``: hardly any memory, and the module stays as it is.
-
-    Buffers are copied, because some modules update theirs whenever they are called.
-    """
-    buffers = {id(t): t.clone() for t in module.buffers()}
-    memo = {**held_results(module), **{id(t): t for t in module.parameters()}, **buffers}
-    return copy.deepcopy(module, memo).eval()
+                value = nn.Parameter(value.detach(), requires_grad=old.requires_grad)
+            new[id(old)] = value
+    return rebuilt(module, new)
 
 
 def double_copy(module: nn.Module, jitter: torch.Generator | None = None) -> nn.Module:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import logging
+import functools
 import operator
 import threading
 import traceback
-import warnings
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr
+from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,9 +20,11 @@ from . import ops
 from .architecture import architecture_key
 from .axes import Atom, Dim, fixed, part_size, pin, resolve
 from .inputs import infer_example_input
-from .modules import shared_copy, tensors_of
+from .modules import tensors_of
 from .nesting import anchor, parent_of, renewed
+from .quiet import quiet
 from .scaling import find_scalings
+from .shell import shell
 from .spec import Axis, Factor, Group, Param, Scaling, Spec
 from .verify import call, verify_spec
 
@@ -32,7 +32,7 @@ INPUT, OUTPUT, UNUSED = "network input", "network output", "not used by forward"
 
 _CACHE: OrderedDict[Any, tuple[Spec, bool]] = OrderedDict()  # and whether it was verified
 _CACHE_SIZE = 256
-_QUIET = threading.RLock()  # what it silences belongs to all threads
+_TRACING = threading.RLock()  # torch.export keeps its state in globals
 
 
 def trace(model: nn.Module, example_input: Any = None, *, verify: bool = True) -> Spec:
@@ -56,21 +56,34 @@ def trace(model: nn.Module, example_input: Any = None, *, verify: bool = True) -
     if not tensors_of(model):
         raise ValueError(f"{type(model).__name__} has no parameters, so it has no symmetry to find")
     key = architecture_key(model, example_input)
-    spec, verified = _CACHE.get(key, (None, False)) if key is not None else (None, False)
+    spec, verified = _remembered(key)
     if spec is not None and (verified or not verify):
-        _CACHE.move_to_end(key)
         return spec
-    if example_input is None:
-        example_input = infer_example_input(model)
-    args, kwargs = as_call(example_input)
-    spec = spec or _interpret(_export(model, args, kwargs), model)
-    if verify and not any(t.is_meta for t in tensors_of(model).values()):
-        verify_spec(model, spec, args, kwargs)
-    if key is not None:
-        _CACHE[key] = (spec, verify)
-        while len(_CACHE) > _CACHE_SIZE:
-            _CACHE.popitem(last=False)
+    with _TRACING:
+        spec, verified = _remembered(key)  # another thread may have been faster
+        if spec is not None and (verified or not verify):
+            return spec
+        if example_input is None:
+            example_input = infer_example_input(model)
+        args, kwargs = as_call(example_input)
+        spec = spec or _interpret(_export(model, args, kwargs), model)
+        if verify and not any(t.is_meta for t in tensors_of(model).values()):
+            verify_spec(model, spec, args, kwargs)
+        if key is not None:
+            _CACHE[key] = (spec, verify)
+            while len(_CACHE) > _CACHE_SIZE:
+                _CACHE.popitem(last=False)
     return spec
+
+
+def _remembered(key: Hashable | None) -> tuple[Spec | None, bool]:
+    """What is known of an architecture: its Spec, and whether that was verified."""
+    found = _CACHE.get(key) if key is not None else None
+    if found is None:
+        return None, False
+    with suppress(KeyError):  # another thread may just have dropped it
+        _CACHE.move_to_end(key)
+    return found
 
 
 def as_call(example_input: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -81,9 +94,9 @@ def as_call(example_input: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 
 def _export(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.export.ExportedProgram:
-    copy = shared_copy(model)
+    private = shell(model).eval()
     try:
-        call(copy, args, kwargs)
+        call(private, args, kwargs)
     except Exception as error:
         shapes = [tuple(a.shape) if isinstance(a, Tensor) else a for a in (*args, *kwargs.values())]
         used = next((t.dtype for t in tensors_of(model).values() if t.is_floating_point()), torch.float32)
@@ -93,34 +106,47 @@ def _export(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
             f"Pass one that forward accepts: wsgraph.trace(model, torch.randn(2, ...{dtype}))"
         ) from error
     try:
-        with _quiet():
-            program = torch.export.export(copy, args, kwargs)
+        with quiet():
+            program = torch.export.export(_discreet(private), args, kwargs)
             if ops.is_understood(program.graph):
                 return program  # decomposing takes twice as long as exporting
             table = torch.export.default_decompositions()
             return program.run_decompositions({op: f for op, f in table.items() if not ops.is_known(op)})
     except Exception as error:
-        reason = str(error).strip().splitlines()[0]
-        raise ValueError(
-            f"torch.export cannot export {type(model).__name__}, usually because forward branches on tensor values: "
-            f"{type(error).__name__}: {reason}\n{_blamed_line(error)}"
-            "Rewrite that line with torch.where, trace a submodule that can be exported, as in "
-            "trace(model.body, example_input), or describe the symmetry yourself and pass it: "
-            "to_graph(model, spec=Spec(groups=..., params=...))"
-        ) from error
+        raise _refusal(model, error) from error
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Inside, torch says nothing: no notices about export internals, no log, no half-finished graph on stderr."""
-    with _QUIET, warnings.catch_warnings(), redirect_stderr(io.StringIO()):
-        warnings.simplefilter("ignore")
-        before = logging.root.manager.disable
-        logging.disable()
+def _refusal(model: nn.Module, error: BaseException) -> ValueError:
+    """What to say when torch.export gives up, and what to do."""
+    if isinstance(error, _ForwardError) and error.__cause__ is not None:
+        error = error.__cause__
+    reason = str(error).strip().splitlines()[0]
+    return ValueError(
+        f"torch.export cannot export {type(model).__name__}, usually because forward branches on tensor values: "
+        f"{type(error).__name__}: {reason}\n{_blamed_line(error)}"
+        "Rewrite that line with torch.where, trace a submodule that can be exported, as in "
+        "trace(model.body, example_input), or describe the symmetry yourself and pass it: "
+        "to_graph(model, spec=Spec(groups=..., params=...))"
+    )
+
+
+class _ForwardError(Exception):
+    """Whatever forward raised, as its cause: torch prints half-finished graphs to stderr for errors it recognises."""
+
+
+def _discreet(private: nn.Module) -> nn.Module:
+    """The module, a private one, with a forward that raises nothing but :class:`_ForwardError`."""
+    forward = private.forward
+
+    @functools.wraps(forward)
+    def run(*args: Any, **kwargs: Any) -> Any:
         try:
-            yield
-        finally:
-            logging.disable(before)
+            return forward(*args, **kwargs)
+        except Exception as error:
+            raise _ForwardError from error
+
+    private.forward = run
+    return private
 
 
 def _blamed_line(error: BaseException) -> str:

@@ -10,9 +10,11 @@ from torch import Tensor, nn
 from torch.utils import _pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from .modules import double_copy, shared_copy, tensors_of, with_tensors
+from .modules import double_copy, tensors_of, with_tensors
 from .permutation import Permutation
+from .randomness import OwnDraws, seeded
 from .rescale import random_factors, rescale
+from .shell import shell
 from .spec import Spec
 
 TOLERANCE = {torch.float64: 1e-7, torch.float32: 1e-3}
@@ -21,7 +23,7 @@ LOWER = (torch.float32, torch.bfloat16, torch.float16)
 
 def verify_spec(model: nn.Module, spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Raise if a random permutation of ``spec`` changes the outputs of (a jittered float64 copy of) ``model``."""
-    generator = torch.Generator().manual_seed(0)
+    generator = seeded()
     copy, args, kwargs, precision = _double(model, args, kwargs, generator)
     with precision:
         _verify(copy, spec, args, kwargs, generator)
@@ -117,7 +119,6 @@ class AllDouble(TorchDispatchMode):
 def call(model: nn.Module, args: Any, kwargs: Any) -> list[Tensor]:
     """The floating-point outputs of ``model`` in eval mode; random numbers, buffers and inputs stay as they are."""
     args, kwargs = _pytree.tree_map_only(Tensor, Tensor.clone, (args, kwargs))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        leaves = _pytree.tree_leaves(shared_copy(model)(*args, **kwargs))
+    with OwnDraws():
+        leaves = _pytree.tree_leaves(shell(model).eval()(*args, **kwargs))
     return [t for t in leaves if isinstance(t, Tensor) and t.is_floating_point()]

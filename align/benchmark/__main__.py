@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import torch
 
-from . import coverage, repair, speed, variants, zoo
+from . import coverage, repair, speed, threads, variants, zoo
 
 WORDS = "only those whose name contains one of these words"
 
@@ -45,6 +45,8 @@ def _parser() -> argparse.ArgumentParser:
     found = add("coverage", _coverage, "the symmetry found in many architectures, and planted permutations")
     found.add_argument("networks", nargs="*", help=WORDS)
     found.add_argument("--large", action="store_true", help="instead, seconds and memory of a network of GPT-2's size")
+    shared = add("threads", _threads, "threads that share networks: answers as if alone, networks as they were")
+    shared.add_argument("--calls", type=int, default=200, help="calls of each function by each of the eight threads")
     return parser
 
 
@@ -68,6 +70,10 @@ def _zoo(args: argparse.Namespace) -> None:
 
 def _coverage(args: argparse.Namespace) -> None:
     coverage.large() if args.large else coverage.coverage(args.networks)
+
+
+def _threads(args: argparse.Namespace) -> None:
+    threads.compare(args.calls)
 
 
 if __name__ == "__main__":

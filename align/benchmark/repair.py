@@ -16,6 +16,7 @@ from torch.nn import functional as F
 from wsgraph.files import load_tensors, save_tensors
 from wsgraph.folder import cache_folder
 from wsgraph.modules import tensors_of, with_tensors
+from wsgraph.shell import shell
 
 from ..barrier import evaluate
 from ..data import load
@@ -79,6 +80,6 @@ def compare(epochs: int, width: float) -> None:
 
 
 def _judge(model: nn.Module, data: Split) -> str:
-    loss, accuracy = evaluate(model, [tensors_of(model)], F.cross_entropy, data)
+    loss, accuracy = evaluate(shell(model).eval(), [tensors_of(model)], F.cross_entropy, data)
     assert accuracy is not None
     return f"{float(loss):.3f}  {float(accuracy):.1%}"

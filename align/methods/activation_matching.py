@@ -14,11 +14,12 @@ import torch
 from torch import Tensor, nn
 
 from wsgraph import Spec, to_graph
+from wsgraph.randomness import OwnDraws, seeded
+from wsgraph.shell import shell
 
 from ..activations import captured
 from ..alignment import Alignment
 from ..batches import Data, input_batches
-from ..modes import evaluating
 from ..progress import progress
 
 SIMILARITIES = ("correlation", "covariance", "inner")
@@ -50,7 +51,7 @@ def activation_matching(
         samples: How many inputs ``data="noise"`` draws, 5000 unless given. Fewer are faster where a network is costly.
         example_input: Needed where the input's shape cannot be inferred.
         spec: The symmetry; traced when omitted.
-        generator: Randomness of the noise.
+        generator: Randomness of the noise; by default the same in every call.
     """
     if similarity not in SIMILARITIES:
         raise ValueError(f"similarity '{similarity}' is not one of {SIMILARITIES}")
@@ -59,9 +60,11 @@ def activation_matching(
     spec = left_graph.spec
     spec.require_same(right_graph.spec)
     moments: dict[tuple[str, int], Moments] = {}
-    with evaluating(a, b), progress("activation matching", None) as step:
-        for x in input_batches(data, a, example_input, generator, samples):
-            left, right = _values(a, spec, x), _values(b, spec, x)
+    private, draws = [shell(m).eval() for m in (a, b)], OwnDraws()
+    with progress("activation matching", None) as step:
+        for x in input_batches(data, a, example_input, generator or seeded(), samples):
+            with draws:
+                left, right = (_values(m, spec, x) for m in private)
             for key in left:
                 moments.setdefault(key, Moments()).add(left[key], right[key])
             step()

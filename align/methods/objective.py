@@ -11,10 +11,11 @@ from torch import Tensor, nn
 
 from wsgraph import Permutation, Spec
 from wsgraph.modules import tensors_of
+from wsgraph.randomness import OwnDraws
+from wsgraph.shell import shell
 
 from ..barrier import call, evaluate, interpolate
 from ..batches import Data, batches, for_model, is_pair
-from ..modes import evaluating
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -24,7 +25,7 @@ class LineLoss:
     """L(λ a + (1 − λ) P·b) on batches of data.
 
     Args:
-        a: The reference; also the template that is called.
+        a: The reference; a shell of it is called.
         b: The network to permute.
         spec: Their architecture.
         loss: Of outputs and targets.
@@ -44,6 +45,7 @@ class LineLoss:
         self.right = {k: t.detach() for k, t in tensors_of(self.b).items()}
         self._buffers = {k for k, _ in self.a.named_buffers()}
         self._held = self._first(self.check)
+        self._private, self._draws = shell(self.a).eval(), OwnDraws()
 
     def _first(self, count: int) -> tuple[Tensor, Tensor]:
         xs, ys, n = [], [], 0
@@ -64,16 +66,17 @@ class LineLoss:
     def __call__(self, tensors: Mapping[str, Tensor], weight: float, batch: tuple[Tensor, Tensor]) -> Tensor:
         """Differentiable in parameters; norm statistics are taken as they are."""
         x, y = batch
-        now = self.between(tensors, weight)
-        with evaluating(self.a):
-            return self.loss(call(self.a, {k: t.detach() if k in self._buffers else t for k, t in now.items()}, x), y)
+        now = {k: t.detach() if k in self._buffers else t for k, t in self.between(tensors, weight).items()}
+        with self._draws:
+            outputs = call(self._private, now, x)
+        return self.loss(outputs, y)
 
     def hard(self, permutation: Permutation) -> float:
         """Loss half way to the hard permutation of b, on held data."""
         middle = self.between(permutation.apply(self.right), 0.5)
-        return float(evaluate(self.a, [middle], self.loss, self._held)[0])
+        return float(evaluate(self._private, [middle], self.loss, self._held)[0])
 
-    def stream(self, size: int, generator: torch.Generator | None) -> Iterator[tuple[Tensor, Tensor]]:
+    def stream(self, size: int, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
         """Random batches for ever (the loader's own, again and again, if ``data`` is one)."""
         if is_pair(self.data):
             x = for_model(self.data[0], self.a)

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from wsgraph import Permutation, Spec, WeightGraph
+from wsgraph.randomness import seeded
 
 from ..alignment import Alignment, counted
 from ..batches import Data
@@ -68,13 +69,13 @@ def sinkhorn_rebasin(
         check_every: Steps between two looks at the hard loss.
         example_input: Needed where the input's shape cannot be inferred.
         spec: The symmetry; traced when omitted.
-        generator: Randomness of batches, λ and the initial logits.
+        generator: Randomness of batches, λ and the initial logits; by default the same in every call.
     """
     if cost not in COSTS:
         raise ValueError(f"cost '{cost}' is not one of {COSTS}")
     if gradient not in ("unrolled", "implicit"):
         raise ValueError(f"gradient '{gradient}' is not one of ('unrolled', 'implicit')")
-    start = time.perf_counter()
+    start, generator = time.perf_counter(), generator or seeded()
     left, right = (as_graph(g, example_input, spec) for g in (a, b))
     spec = left.spec
     spec.require_same(right.spec)
@@ -117,7 +118,7 @@ def sinkhorn_rebasin(
     return Alignment(left, right, final, best.permutation.maps, f"sinkhorn_{cost}", elapsed, converged)
 
 
-def _initial(graph: WeightGraph, init: Alignment | None, generator: torch.Generator | None) -> dict[str, Tensor]:
+def _initial(graph: WeightGraph, init: Alignment | None, generator: torch.Generator) -> dict[str, Tensor]:
     like = graph.network.like
     dtype = torch.promote_types(like.dtype, torch.float32)
     logits = {}
@@ -147,7 +148,7 @@ def _sharp(scores: Tensor) -> Tensor:
 class _OnLine:
     """Task loss on the line, at a random point or in the middle."""
 
-    def __init__(self, line: LineLoss, middle: bool, size: int, generator: torch.Generator | None) -> None:
+    def __init__(self, line: LineLoss, middle: bool, size: int, generator: torch.Generator) -> None:
         self.line, self.middle, self.generator = line, middle, generator
         self.batches = line.stream(size, generator)
         self.hard = line.hard
@@ -183,7 +184,7 @@ def _objective(
     data: Data,
     loss: Loss,
     size: int,
-    generator: torch.Generator | None,
+    generator: torch.Generator,
 ) -> _OnLine | _Distance:
     if cost == "l2":
         return _Distance(*graphs)

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from wsgraph import Spec, to_graph
+from wsgraph.randomness import seeded
 
 from ..alignment import Alignment
 from ..batches import Data
@@ -51,11 +52,11 @@ def straight_through(
         sweeps: Weight Matching sweeps per projection.
         example_input: Needed where the input's shape cannot be inferred.
         spec: The symmetry; traced when omitted.
-        generator: Randomness of batches and orders.
+        generator: Randomness of batches and orders; by default the same in every call.
     """
     if iterations < 1:
         raise ValueError(f"straight-through estimation needs at least one step, got iterations={iterations}")
-    start = time.perf_counter()
+    start, generator = time.perf_counter(), generator or seeded()
     left, right = (to_graph(m, example_input, spec=spec) for m in (a, b))
     spec = left.spec
     spec.require_same(right.spec)

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from wsgraph import Permutation, Spec, WeightGraph
 from wsgraph.blocks import Piece, Place
+from wsgraph.randomness import seeded
 
 from ..alignment import Alignment, counted
 from ..progress import progress
@@ -49,10 +50,10 @@ def weight_matching(
         max_sweeps: Sweeps before giving up.
         restarts: Number of runs; those behind the first start from random permutations. The largest inner product wins.
         tolerance: Smallest gain, relative to the objective, that counts as one.
-        generator: Randomness of the orders.
+        generator: Randomness of the orders; by default the same in every call.
     """
     a.spec.require_same(b.spec)
-    start = time.perf_counter()
+    start, generator = time.perf_counter(), generator or seeded()
     runs = []
     with progress("weight matching", None) as step:
         for k in range(restarts):
@@ -83,7 +84,7 @@ class Ascent:
         self, a: WeightGraph, b: WeightGraph, init: Permutation | None = None, generator: torch.Generator | None = None
     ) -> None:
         self.spec: Spec = a.spec
-        self.generator = generator
+        self.generator = generator or seeded()
         self.device, self.dtype = a.network.like.device, torch.promote_types(a.network.like.dtype, torch.float32)
         self.units = units(self.spec)
         kept = set(counted(a))

@@ -79,7 +79,7 @@ def _train(config: ZooConfig, task: Task, shard: int, step: Callable[[], None]) 
 
 
 def _record(config: ZooConfig, task: Task, number: int, tensors: Tensors) -> Record:
-    item, template = config.item_of(number), config.network(0)
+    item, template = config.item_of(number), config.network(0).eval()
 
     def judge(samples: Split) -> tuple[float, float | None]:
         x, y = (t[:JUDGED] for t in samples)

@@ -191,3 +191,25 @@ def test_errors():
         align.barrier(a, mlp(4, 6, 3), data=data)
     with pytest.raises(ValueError, match=r"'4\.weight' is missing in one"):
         align.barrier(a, mlp(4, 5, 3, 3), data=data)
+
+
+def test_networks_that_draw_when_they_run_are_judged_alike_in_every_call():
+    """Dropout that stays on, say; along the line everybody gets the same draws, and torch's generator none of them."""
+    a, b = (Net(lambda m, x: m.body(F.dropout(x, 0.5)), body=mlp(4, 8, 3)) for _ in range(2))
+    data, random = (torch.randn(40, 4), torch.randint(3, (40,))), torch.get_rng_state()
+    found = align.barrier(a, b, data=data, points=3)
+    assert torch.equal(torch.get_rng_state(), random)
+    torch.rand(1)
+    assert torch.equal(align.barrier(a, b, data=data, points=3).loss, found.loss)
+
+
+def test_a_counter_in_forward_counts_in_nobodys_network():
+    def forward(m, x):
+        m.calls.add_(1)
+        return m.body(x)
+
+    a, b = (Net(forward, body=nn.Conv2d(1, 3, 1)) for _ in range(2))
+    for model in (a, b):
+        model.register_buffer("calls", torch.zeros((), dtype=torch.long))
+    align.barrier(a, b, lambda out, _: out.square().mean(), (torch.randn(4, 1, 2, 2), torch.zeros(4)), points=3)
+    assert int(a.calls) == int(b.calls) == 0

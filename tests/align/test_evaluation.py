@@ -74,14 +74,25 @@ def test_the_second_network_is_aligned_to_the_first(tiny_zoo):
     for module, (i, j) in zip(aligned(aligner, tiny_zoo, pairs), pairs, strict=True):
         expected = DeepAlign()(tiny_zoo.graph(i), tiny_zoo.graph(j)).apply(tiny_zoo.module(j)).state_dict()
         assert all(torch.equal(t, expected[k]) for k, t in module.state_dict().items())
-    assert not aligner.training
 
 
 def test_validation_is_on_samples_the_networks_learned_from(tiny_zoo, monkeypatch):
     seen = []
     monkeypatch.setattr("align.evaluation.line_barrier", lambda *args: seen.append(args[3:]) or 1.0)
-    assert Validation([tiny_zoo])(DeepAlign(SMALL)) == 1
-    assert seen == [("train", 1_000, 7)] * 2
+    assert Validation([tiny_zoo])(DeepAlign(SMALL)).value == 1
+    assert seen == [("train", 500, 3)] * 4
+
+
+def test_the_aligner_stays_in_its_mode(tiny_zoo):
+    class Watched(DeepAlign):
+        def forward(self, a, b):
+            modes.append((self.training, aligner.training))
+            return super().forward(a, b)
+
+    modes = []
+    aligner = Watched(SMALL).train()
+    aligned(aligner, tiny_zoo, pairs_of(tiny_zoo, "val", 2))
+    assert modes == [(False, True)]
 
 
 def test_networks_are_brought_to_where_the_aligner_is(tiny_zoo):

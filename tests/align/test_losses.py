@@ -1,3 +1,4 @@
+import pytest
 import torch
 from torch import nn
 
@@ -98,5 +99,15 @@ def test_norm_statistics_carry_no_gradient():
     a = stack([{k: v.detach() for k, v in template.state_dict().items()}] * 2)
     moved = {k: v.clone().requires_grad_(v.is_floating_point()) for k, v in a.items()}
     x, y = torch.randn(6, 2, 4), torch.randint(3, (2, 6, 4))
-    losses.lmc(template, a, moved, torch.tensor([0.2, 0.6]), x, y).backward()
+    losses.lmc(template, a, moved, x, y).backward()
     assert {k for k, v in moved.items() if v.grad is not None} == {"0.weight", "0.bias", "1.weight", "1.bias"}
+
+
+@pytest.mark.parametrize("layer", [nn.Linear(4, 6), nn.Conv2d(4, 6, 1)], ids=["together", "one by one"])
+def test_norms_count_no_batches_in_the_given_networks(layer):
+    norm = nn.BatchNorm1d(6) if isinstance(layer, nn.Linear) else nn.BatchNorm2d(6)
+    template = nn.Sequential(layer, norm, nn.Flatten(), nn.Linear(6, 3)).eval()
+    a = stack([{k: v.detach() for k, v in template.state_dict().items()}] * 2)
+    x = torch.randn(8, 4) if isinstance(layer, nn.Linear) else torch.randn(8, 4, 1, 1)
+    losses.lmc(template, a, a, x, torch.randint(3, (2, 8)))
+    assert not a["1.num_batches_tracked"].any()

@@ -87,3 +87,12 @@ def test_unknown_strategy_and_lone_network_are_named():
         align.match_many(graphs, "magic")
     with pytest.raises(ValueError, match="at least two networks, got 1"):
         align.match_many(graphs[:1])
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_without_a_seed_too_the_answer_is_the_same_and_nothing_is_drawn(strategy):
+    graphs, _ = networks()
+    random = torch.get_rng_state()
+    first, again, zero = (align.match_many(graphs, strategy, seed=seed) for seed in (None, None, 0))
+    assert torch.equal(torch.get_rng_state(), random)
+    assert first.permutations == again.permutations == zero.permutations

@@ -1,5 +1,9 @@
 """Every method by name, on trained digits MLPs and on odd networks."""
 
+import sys
+import threading
+import warnings
+
 import pytest
 import torch
 from networks import Net, mlp
@@ -277,3 +281,59 @@ def test_different_architectures_are_refused(method):
     data = torch.randn(8, 4), torch.zeros(8).long()
     with pytest.raises(ValueError, match=r"different architectures: '0.weight' is \(5, 4\) .* \(6, 4\)"):
         align.match(mlp(4, 5, 2), mlp(4, 6, 2), method, data=data)
+
+
+# --------------------------------------------------------------------------------------------- same call, same answer
+
+
+@pytest.mark.parametrize("method", [*NAMES, "noise"])
+def test_the_same_call_gives_the_same_answer_and_draws_nothing(method):
+    """Without a seed, too, whatever torch's generator is at, and with networks that draw when they run."""
+
+    def noisy(m, x):
+        return m.body(x) + 0.1 * torch.randn(len(x), 3)
+
+    a, b = (Net(noisy, body=mlp(6, 12, 12, 12, 3)) for _ in range(2))
+    given = {"data": (torch.randn(64, 6), torch.randint(3, (64,))), "example_input": torch.randn(2, 6)}
+    if method == "noise":
+        method, given["data"] = "activation_matching", "noise"
+    quick = options(method, {"ste": {"iterations": 3}, "sinkhorn": {"iterations": 5}})
+    found = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # so few iterations improve nothing
+        for _ in range(3):
+            before = torch.get_rng_state()
+            found.append(align.match(a, b, method, **given, **quick))
+            assert torch.equal(torch.get_rng_state(), before)
+            torch.rand(1)
+    for other in found[1:]:
+        assert all(map(torch.equal, found[0].maps.values(), other.maps.values()))
+        assert all(map(torch.equal, found[0].scores.values(), other.scores.values()))
+
+
+def test_no_seed_is_the_seed_0_and_another_gives_another_answer():
+    a, b = mlp(4, 20, 2), mlp(4, 20, 2)
+    found = [align.match(a, b, "sinkhorn", cost="l2", iterations=50, seed=seed).scores["0"] for seed in (None, 0, 1)]
+    assert torch.equal(found[0], found[1])
+    assert not torch.equal(found[0], found[2])
+
+
+def test_the_bundled_aligner_is_read_once_by_many_threads(monkeypatch):
+    made, start = [], threading.Barrier(4)
+    module = sys.modules["align.match"]
+    monkeypatch.setattr(module, "DeepAlign", lambda: made.append(1) or align.DeepAlign())
+    module._pretrained.cache_clear()
+    a, b = (to_graph(mlp(4, 5, 2)) for _ in range(2))
+
+    def work():
+        start.wait()
+        align.match(a, b, "deep_align")
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    before = torch.get_rng_state()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert made == [1]
+    assert torch.equal(torch.get_rng_state(), before)

@@ -108,3 +108,17 @@ def test_errors():
         align.merge(a, b, b, alignment=align.match(a, b, "identity"))
     with pytest.raises(ValueError, match=r"different architectures: '0.weight' is \(4, 3\) in one and \(5, 3\)"):
         align.merge(a, mlp(3, 5, 2))
+
+
+@pytest.mark.parametrize("repair", ["none", "batchnorm", "repair"])
+def test_the_average_is_a_network_of_its_own(repair):
+    """No hook of the first network, none of its unsaved buffers; and measuring runs none of the given ones."""
+    a, b, noticed = mlp(3, 4, 2), mlp(3, 4, 2), []
+    for model in (a, b):
+        model.register_buffer("scale", torch.ones(2), persistent=False)
+        model[0].register_forward_hook(lambda *_: noticed.append("call"))
+    merged = align.merge(a, b, repair=repair, data=torch.randn(20, 3))
+    merged(torch.randn(2, 3))
+    merged.scale.zero_()
+    assert bool(a.scale.all())
+    assert noticed == []
