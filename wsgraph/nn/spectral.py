@@ -59,21 +59,22 @@ def spectral_codes(
 
 
 def _rows(side: Sequence[Network], group: str) -> Iterator[Tensor]:
-    """What one side does with a group: ``[..., rows, d]`` of norm 1 from every block at it."""
+    """What one side does with a group: ``[..., rows, d]`` from every block at it."""
     for block in side[0].spec.blocks:
         if block.source is None or block.runs > 1 or group not in (block.source, block.target):
             continue
         view = block.view(stack_of(side, block.param))  # [..., target, source, taps]
         for name, dim in ((block.source, -2), (block.target, -3)):
             if name == group:
-                rows = view.movedim(dim, -1).flatten(-3, -2)
-                yield rows / torch.linalg.matrix_norm(rows, keepdim=True).clamp_min(1e-30)
+                yield view.movedim(dim, -1).flatten(-3, -2)
 
 
 def _codes(rows: Sequence[Tensor], size: int, draw: torch.Generator | None) -> Tensor:
     """``[..., d, k]``, k ≤ size."""
     exact = sum(r.numel() for r in rows) <= EXACT or rows[0].dtype == torch.float64
-    values, vectors = _leading([r.double() if exact else r.float() for r in rows], size + 1)
+    rows = [r.double() if exact else r.float() for r in rows]
+    norms = [torch.linalg.matrix_norm(r, keepdim=True).clamp_min(1e-30) for r in rows]
+    values, vectors = _leading([r / norm for r, norm in zip(rows, norms, strict=True)], size + 1)
     tolerance = SHARP if exact else BLURRED
     kept = min(size, vectors.shape[-1])
     vectors = vectors[..., :kept]
@@ -111,7 +112,7 @@ def _eigenvectors(gram: Tensor, count: int) -> tuple[Tensor, Tensor]:
     if n <= WHOLE:
         values, vectors = torch.linalg.eigh(gram)
         return values.flip(-1)[..., :count], vectors.flip(-1)[..., :count]
-    found = [eigh(g, subset_by_index=(n - count, n - 1)) for g in gram.reshape(-1, n, n).cpu().numpy()]
+    found = [eigh(g, subset_by_index=(max(n - count, 0), n - 1)) for g in gram.reshape(-1, n, n).cpu().numpy()]
     values, vectors = (torch.stack([torch.from_numpy(pair[k].copy()) for pair in found]) for k in (0, 1))
     values, vectors = values.flip(-1).to(gram), vectors.flip(-1).to(gram)
     return values.reshape(*gram.shape[:-2], -1), vectors.reshape(*gram.shape[:-1], -1)
