@@ -22,6 +22,13 @@ from rich.text import Text
 
 INTERVAL = 30.0
 """Seconds between two lines where there is no terminal (logs, CI)."""
+_quiet = False
+
+
+def be_quiet() -> None:
+    """Show no progress in this process: another one shows it."""
+    global _quiet
+    _quiet = True
 
 
 class _Note(ProgressColumn):
@@ -53,13 +60,13 @@ def progress(title: str, total: int | None) -> Iterator[Callable[..., None]]:
     console = Console(stderr=True)
     columns, plain = _columns(console.width, timed=total is not None), not console.is_terminal
     printed = time.monotonic()
-    with Progress(*columns, console=console, transient=True, disable=plain) as bar:
+    with Progress(*columns, console=console, transient=True, disable=plain or _quiet) as bar:
         task = bar.add_task(title, total=total, note="")
 
         def step(note: str = "", advance: int = 1) -> None:
             nonlocal printed
             bar.update(task, advance=advance, note=note)
-            if plain and time.monotonic() - printed >= INTERVAL:
+            if plain and not _quiet and time.monotonic() - printed >= INTERVAL:
                 printed = time.monotonic()
                 cells = [c.render(bar.tasks[0]) for c in columns if not isinstance(c, BarColumn)]
                 line = " ".join(cell.plain.strip() for cell in cells if isinstance(cell, Text))

@@ -23,14 +23,18 @@ from .deep_align import DeepAlign, config_from
 from .logs import Logs
 from .report import write_run
 from .trainer import TrainConfig, make_fabric, train_aligner
-from .zoo import Zoo
+from .zoo import Zoo, build_all
+from .zoo.families import family
 from .zoo.composed import FAILURES, build_zoos
 
 
 def zoos_of(config: DictConfig) -> list[Zoo]:
-    """The config's zoos, built where they are missing: one family, or each of an experiment's ``families``."""
+    """The config's zoos, built where they are missing: one family, an experiment's ``families``, or drawn ones."""
     if "families" not in config:
         return build_zoos(config, config.zoo)
+    if "drawn" in config.families:
+        drawn = config.families.drawn
+        return build_all([family(k, drawn.seed) for k in range(drawn.count)], drawn.networks, config.zoo.workers)
     zoos = []
     for family in config.families:
         choices = [f"+arch={family.arch}", *([f"data={family.data}"] if "data" in family else [])]

@@ -45,7 +45,8 @@ class TrainConfig:
 
     Args:
         steps: Optimiser steps.
-        pairs: Labelled, and unlabelled, pairs per step, of all processes together.
+        pairs: Unlabelled pairs per step, of all processes together.
+        labelled: Labelled ones; few are enough once ℓ_supervised is small.
         images: Samples of the task per step, shared by all pairs.
         lr: Peak learning rate; linear warm-up over the first tenth, then cosine to zero.
         weight_decay: AdamW's.
@@ -69,6 +70,7 @@ class TrainConfig:
 
     steps: int = 500
     pairs: int = 8
+    labelled: int = 8
     images: int = 256
     lr: float = 2e-3
     weight_decay: float = 5e-4
@@ -208,13 +210,13 @@ class _Run:
         Zoos are drawn by need: after every validation, those where the aligner does worst come more often.
         """
         config, stops = self.config, [*range(0, self.config.steps, self.config.validate or self.config.steps)]
-        count = config.steps * config.pairs
-        plain = [UnlabelledPairs(z, count=count, seed=config.seed) for z in self.zoos]
-        labelled = [LabelledPairs(z, augment=_augmentations(config), count=count, seed=config.seed) for z in self.zoos]
+        sizes, (seed, stages) = (config.pairs, config.labelled), (config.seed, _augmentations(config))
+        plain = [UnlabelledPairs(z, count=config.steps * sizes[0], seed=seed) for z in self.zoos]
+        labelled = [LabelledPairs(z, augment=stages, count=config.steps * sizes[1], seed=seed) for z in self.zoos]
         for first, last in pairwise([start, *(s for s in stops if s > start), config.steps]):
-            share = (config.pairs, range(first, last), config.seed, self.fabric.global_rank, self.fabric.world_size)
-            streams = [pair_loader(side, *share, needs=self.needs) for side in (plain, labelled)]
-            yield from zip(*streams, strict=True)
+            share = (range(first, last), seed, self.fabric.global_rank, self.fabric.world_size)
+            streams = zip((plain, labelled), sizes, strict=True)
+            yield from zip(*(pair_loader(s, size, *share, needs=self.needs) for s, size in streams), strict=True)
 
     def validate(self, step: int) -> float:
         """Judge the aligner on validation networks; the best one is kept, and the zoos' needs follow."""

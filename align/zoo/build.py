@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 from ..data import cache_folder
 from ..progress import progress
 from .config import ZooConfig
-from .engines import BuildError, Result, in_process, in_processes, on_ray
+from .engines import BuildError, Result, in_process, in_processes, on_ray, train_counted
 from .shard import Record, file_name, write_shard
 from .zoo import INDEX, Zoo, read_index, write_index
 
@@ -61,6 +62,30 @@ def build(
     return Zoo(folder, count)
 
 
+def build_all(configs: Sequence[ZooConfig], count: int, workers: int = 1) -> list[Zoo]:
+    """:func:`build` of many small zoos, each by one of several processes; the same call goes on after an interruption.
+
+    Args:
+        configs: What defines the zoos.
+        count: Networks of each.
+        workers: Processes.
+    """
+    missing = [c for c in configs if not _complete(c, count)]
+    with progress(f"{len(configs)} zoos of {count} networks", len(configs)) as step:
+        step(advance=len(configs) - len(missing))
+        work = partial(build, count=count)
+        done = in_processes(work, missing, lambda _: None, workers) if workers > 1 else map(work, missing)
+        for zoo in done:
+            step(note=zoo.config.name)
+    return [Zoo(zoo_folder(config), count) for config in configs]
+
+
+def _complete(config: ZooConfig, count: int) -> bool:
+    """Whether all networks are in the index; whether their files are sound is found when they are opened."""
+    folder = zoo_folder(config)
+    return (folder / INDEX).is_file() and len(Zoo(folder)) >= count
+
+
 def _train(
     config: ZooConfig,
     folder: Path,
@@ -82,7 +107,7 @@ def _train(
         if engine == "ray":
             results = on_ray(config, missing, step, address)
         elif workers > 1 and len(missing) > 1:
-            results = in_processes(config, missing, step, min(workers, len(missing)))
+            results = in_processes(partial(train_counted, config), missing, step, min(workers, len(missing)))
         else:
             results = in_process(config, missing, step)
         with closing(results):  # ends the workers, whatever happens here

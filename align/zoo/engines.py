@@ -9,14 +9,17 @@ import threading
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any
+from typing import Any, TypeVar
 
+from ..progress import be_quiet
 from .config import ZooConfig
 from .shard import Record, train_shard
 from .together import Tensors
 
 Result = tuple[int, Tensors, list[Record]]
 """A shard's number, its networks, and their records."""
+Item = TypeVar("Item")
+Done = TypeVar("Done")
 POLL = 0.2
 """Seconds between two looks at the workers' progress."""
 
@@ -33,13 +36,20 @@ def in_process(config: ZooConfig, shards: Sequence[int], step: Callable[[int], N
 
 
 def in_processes(
-    config: ZooConfig, shards: Sequence[int], step: Callable[[int], None], workers: int
-) -> Generator[Result, None, None]:
-    """Several shards at once, each in a process of its own; results come in any order."""
+    work: Callable[[Item], Done], items: Sequence[Item], step: Callable[[int], None], workers: int
+) -> Generator[Done, None, None]:
+    """Several items at once, each in a process of its own; results come in any order.
+
+    Args:
+        work: What is done with an item; it calls :func:`count_step` where it makes progress.
+        items: What there is to do.
+        step: Called here with the number of steps since the last call.
+        workers: Processes.
+    """
     context = multiprocessing.get_context("spawn")  # a forked torch may hang
     counter = context.Value("q", 0)
     with ProcessPoolExecutor(workers, context, _start_worker, (counter,)) as pool:
-        waiting: set[Future[Result]] = {pool.submit(_work, config, shard) for shard in shards}
+        waiting: set[Future[Done]] = {pool.submit(work, item) for item in items}
         seen = 0
         try:
             while waiting:
@@ -75,7 +85,7 @@ def on_ray(
     if started:
         ray.init(address=address, log_to_driver=False, include_dashboard=False)
     try:
-        remote = ray.remote(num_cpus=1, max_retries=-1)(_work)
+        remote = ray.remote(num_cpus=1, max_retries=-1)(train_counted)
         waiting = [remote.remote(config, shard) for shard in shards]
         while waiting:
             (ready,), waiting = ray.wait(waiting)
@@ -91,9 +101,10 @@ _counter: Any = None
 
 
 def _start_worker(counter: Any) -> None:
-    """In a new worker: count steps where the parent sees them, and end when the parent ends, however it does."""
+    """In a new worker: count steps where the parent sees and shows them, and end when the parent does."""
     global _counter
     _counter = counter
+    be_quiet()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
@@ -105,10 +116,13 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _work(config: ZooConfig, shard: int) -> Result:
-    def step() -> None:
-        if _counter is not None:
-            with _counter.get_lock():
-                _counter.value += 1
+def count_step() -> None:
+    """In a worker: say that a step is done."""
+    if _counter is not None:
+        with _counter.get_lock():
+            _counter.value += 1
 
-    return (shard, *train_shard(config, config.make_task(), shard, step))
+
+def train_counted(config: ZooConfig, shard: int) -> Result:
+    """Train a shard, counting its steps."""
+    return (shard, *train_shard(config, config.make_task(), shard, count_step))

@@ -76,7 +76,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tiny_zoo, tmp_path, ema):
         if k == 6:
             raise StopError
 
-    config = TrainConfig(pairs=2, images=16, checkpoint=4, **options)
+    config = TrainConfig(pairs=2, labelled=2, images=16, checkpoint=4, **options)
     with pytest.raises(StopError):
         train_aligner(new(), [tiny_zoo], config, tmp_path, report=stop)
     rest, resumed = run([tiny_zoo], tmp_path, resume=True, checkpoint=4, **options)
@@ -159,7 +159,7 @@ def test_a_stop_request_saves_the_step_at_hand(tiny_zoo, tmp_path):
         if k == 3:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    config = TrainConfig(steps=50, pairs=2, images=16)
+    config = TrainConfig(steps=50, pairs=2, labelled=2, images=16)
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(KeyboardInterrupt, match="stopped at step 3; resume from"):
         train_aligner(new(), [tiny_zoo], config, tmp_path, report=ask)
