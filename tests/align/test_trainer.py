@@ -29,7 +29,7 @@ def new():
 def run(zoos, folder=None, resume=False, **options):
     """Losses by step, and the trained aligner."""
     seen = {}
-    config = TrainConfig(**{"pairs": 2, "images": 16, **options})
+    config = TrainConfig(**{"pairs": 2, "labelled": 2, "images": 16, **options})
     aligner = train_aligner(new(), zoos, config, folder, resume, lambda k, v: seen.setdefault(k, dict(v)))
     return seen, aligner
 
@@ -45,7 +45,7 @@ def held_out(aligner, zoo):
 
 def test_training_lowers_the_held_out_barrier(tiny_zoo):
     before = held_out(new(), tiny_zoo)
-    seen, aligner = run([tiny_zoo], steps=60, pairs=4)
+    seen, aligner = run([tiny_zoo], steps=60, pairs=4, labelled=4)
     assert not aligner.training
     first, last = ([seen[k]["supervised"] for k in r] for r in (range(1, 11), range(51, 61)))
     assert sum(last) < 0.5 * sum(first)
@@ -96,7 +96,7 @@ fabric = make_fabric(devices=int(processes), strategy="ddp" if processes != "1" 
 fabric.launch()
 torch.manual_seed(0)
 aligner = DeepAlign(DeepAlignConfig(encoder=EncoderConfig(hidden=16, output=24, messages=16, sweeps=2)))
-config = TrainConfig(steps=int(steps), pairs=4, images=16, checkpoint=5)
+config = TrainConfig(steps=int(steps), pairs=4, labelled=4, images=16, checkpoint=5)
 def report(k, values):
     if fabric.is_global_zero:
         print(json.dumps([k, values]), flush=True)
@@ -183,7 +183,7 @@ def test_a_diverged_loss_stops_with_the_last_good_checkpoint(tiny_zoo, tmp_path)
             with torch.no_grad():
                 aligner.s.fill_(math.nan)
 
-    config = TrainConfig(steps=9, pairs=2, images=16, checkpoint=2)
+    config = TrainConfig(steps=9, pairs=2, labelled=2, images=16, checkpoint=2)
     message = r"not finite at step 5; the last good checkpoint, of step 4, is in .*Lower lr"
     with pytest.raises(FloatingPointError, match=message):
         train_aligner(aligner, [tiny_zoo], config, tmp_path, report=spoil)
@@ -191,7 +191,7 @@ def test_a_diverged_loss_stops_with_the_last_good_checkpoint(tiny_zoo, tmp_path)
 
 
 def test_mixed_precision_trains(tiny_zoo):
-    config, seen = TrainConfig(steps=2, pairs=2, images=16), {}
+    config, seen = TrainConfig(steps=2, pairs=2, labelled=2, images=16), {}
     fabric = make_fabric(devices=1, precision="bf16-mixed")
     train_aligner(new(), [tiny_zoo], config, report=lambda k, v: seen.setdefault(k, dict(v)), fabric=fabric)
     plain, _ = run([tiny_zoo], steps=2)
@@ -203,7 +203,7 @@ def test_a_gradient_scaler_may_overflow(tiny_zoo):
     """Half precision finds the scale of its gradients by trial: a step that overflows is left out, and no error."""
     scaler = torch.amp.GradScaler("cpu", init_scale=2.0**127)
     fabric = make_fabric(devices=1, plugins=MixedPrecision("16-mixed", "cpu", scaler))
-    config = TrainConfig(steps=1, pairs=2, images=16)
+    config = TrainConfig(steps=1, pairs=2, labelled=2, images=16)
     assert same(train_aligner(new(), [tiny_zoo], config, fabric=fabric), new())
     assert scaler.get_scale() < 2.0**127
 
