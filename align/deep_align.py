@@ -36,7 +36,8 @@ class DeepAlignConfig:
         encoder: Sizes of the encoder.
         scale: Initial s² of the scores s²·cos. The paper starts at 1; soft permutations stay blurred for thousands of
             steps then, because s moves by about the learning rate per step.
-        refine: Number of refinement steps; 0 for none.
+        refine: Steps of :class:`~align.refine.Refine` with matched neighbours; with 0, only weights to pinned
+            neighbours are compared.
     """
 
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
@@ -73,7 +74,7 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_u
         with torch.random.fork_rng(devices=[], enabled=bundled):  # the bundled one draws nothing of the caller's
             self.encoder = Encoder(self.config.encoder)
         self.s = nn.Parameter(torch.tensor(self.config.scale**0.5))
-        self.refine = Refine(self.config.refine) if self.config.refine >= 0 else None
+        self.refine = Refine(self.config.refine)
         if bundled:
             self.load_state_dict(safetensors.torch.load_file(BUNDLED / "model.safetensors"))
         self.train(not bundled)
@@ -110,7 +111,7 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_u
     def stacked_scores(
         self, a: Sequence[WeightGraph], b: Sequence[WeightGraph], draw: torch.Generator | None = None
     ) -> dict[str, Tensor]:
-        """φ(a, b) = s²⟨a/‖a‖, b/‖b‖⟩ of K pairs of one architecture: free group's name → ``[K, n_a, n_b]``.
+        """φ(a, b) = s²⟨a/‖a‖, b/‖b‖⟩, refined, of K pairs of one architecture: free group → ``[K, n_a, n_b]``.
 
         This is what training differentiates and what every call projects.
 
@@ -128,7 +129,7 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_u
             both = self.encoder.embed([*left, *right], twice)
             each = [{g: e.chunk(2)[k] for g, e in both.items()} for k in (0, 1)]
         scores = {g.name: self.s.square() * _cosine(each[0][g.name], each[1][g.name]) for g in a[0].spec.free}
-        return scores if self.refine is None else self.refine(left, right, scores)
+        return self.refine(left, right, scores)
 
 
 def _together(pairs: Sequence[tuple[WeightGraph, WeightGraph]]) -> list[list[int]]:

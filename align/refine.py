@@ -15,14 +15,15 @@ from .projection import soft_maps
 
 
 class Refine(nn.Module):
-    r"""k unrolled steps that add to each score what the weights to and from already matched neurons say.
+    r"""Adds to each score what the weights to and from neurons that are matched already say.
 
     .. math:: S_g \mathrel{+}= \sum_{g' \to g} \alpha\, \hat W_a P_{g'} \hat W_b^\top
               + \sum_{g \to g'} \beta\, \hat W_a^\top P_{g'} \hat W_b
 
-    with rows (columns) of W scaled to length 1, so that a term is a cosine of −1…1, and P the current soft matching
-    (identity for pinned groups). α, β > 0 by construction: a negative one would let a network mismatch itself.
-    Equivariance and swap symmetry hold term by term.
+    with rows (columns) of W scaled to length 1, so that a term is a cosine of −1…1. At first only the weights to pinned
+    neighbours count, for which P is the identity: they hold what an embedding of a few numbers must leave out. Then
+    follow k steps with all neighbours, P being the current soft matching. α, β > 0 by construction: a negative one
+    would let a network mismatch itself. Equivariance and swap symmetry hold term by term.
 
     Args:
         steps: k.
@@ -30,38 +31,51 @@ class Refine(nn.Module):
         iterations: Of the Sinkhorn projection in between.
     """
 
-    def __init__(self, steps: int, temperature: float = 1.0, iterations: int = 10) -> None:
+    def __init__(self, steps: int = 0, temperature: float = 1.0, iterations: int = 10) -> None:
         super().__init__()
-        self.temperature, self.iterations = temperature, iterations
-        self.raw = nn.Parameter(torch.zeros(steps + 1, 2))
+        self.steps, self.temperature, self.iterations = steps, temperature, iterations
+        self.raw = nn.Parameter(torch.zeros(1 + steps, 2))
 
-    def forward(
-        self, a: Sequence[Network], b: Sequence[Network], scores: Mapping[str, Tensor]
-    ) -> dict[str, Tensor]:
-        """Refined scores of K pairs of one architecture, group name → ``[K, n, n]``."""
-        if any(s.shape[-2] != s.shape[-1] for s in scores.values()):
+    def forward(self, a: Sequence[Network], b: Sequence[Network], scores: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Refined scores of K pairs of one architecture, group name → ``[K, n_a, n_b]``."""
+        if self.steps and any(s.shape[-2] != s.shape[-1] for s in scores.values()):
             raise ValueError("the networks have different widths, which refinement cannot match; use refine=0")
-        spec = a[0].spec
-        blocks = [x for x in spec.blocks if x.source is not None and x.runs == 1 and {x.source, x.target} & {*scores}]
-        left, right = ({x: _rows(n, x, self.raw.dtype) for x in blocks} for n in (a, b))
-        for k, (alpha, beta) in enumerate(softplus(self.raw)):
-            soft = soft_maps(spec, scores, self.temperature, self.iterations) if k else {}
-            new = dict(scores)
-            for block in blocks:
-                if not k and not (spec.groups[block.source].pinned or spec.groups[block.target].pinned):
-                    continue  # nothing is matched yet: only what never moves can be compared
-                wa, wb = left[block], right[block]
-                if block.target in scores:
-                    new[block.target] = new[block.target] + alpha * _agreement(wa, wb, soft.get(block.source or ""))
-                if block.source in scores:
-                    told = _agreement(wa.transpose(1, 2), wb.transpose(1, 2), soft.get(block.target))
-                    new[block.source] = new[block.source] + beta * told
-            scores = new
-        return dict(scores)
+        weights, free = softplus(self.raw), a[0].spec.free
+        pinned = {name for name in a[0].spec.groups if name not in {g.name for g in free}}
+        out = self._told(a, b, scores, dict.fromkeys(pinned), *weights[0])
+        for alpha, beta in weights[1:]:
+            soft = soft_maps(a[0].spec, out, self.temperature, self.iterations)
+            out = self._told(a, b, out, {**dict.fromkeys(pinned), **soft}, alpha, beta)
+        return out
+
+    def _told(
+        self,
+        a: Sequence[Network],
+        b: Sequence[Network],
+        scores: Mapping[str, Tensor],
+        known: Mapping[str, Tensor | None],
+        alpha: Tensor,
+        beta: Tensor,
+    ) -> dict[str, Tensor]:
+        """Scores and what ``known`` neighbours (group name → P, ``None`` for the identity) tell."""
+        out = dict(scores)
+        for ours, theirs in zip(a[0].spec.blocks, b[0].spec.blocks, strict=True):
+            target, source = ours.target, ours.source
+            forward, backward = target in out and source in known, source in out and target in known
+            if source is None or ours.runs > 1 or not (forward or backward):
+                continue
+            wa, wb = _weights(a, ours, alpha), _weights(b, theirs, alpha)
+            if forward:
+                out[target] = out[target] + alpha * _agreement(wa, wb, known[source])
+            if backward:
+                told = _agreement(wa.transpose(1, 2), wb.transpose(1, 2), known[target])
+                out[source] = out[source] + beta * told
+        return out
 
 
-def _rows(networks: Sequence[Network], block: Block, dtype: torch.dtype) -> Tensor:
-    weights = block.view(stack_of(networks, block.param)).to(dtype)
+def _weights(networks: Sequence[Network], block: Block, like: Tensor) -> Tensor:
+    """``[K, target, source, taps]``."""
+    weights = block.view(stack_of(networks, block.param)).to(like)
     return weights if len(networks) > 1 else weights[None]
 
 

@@ -10,6 +10,8 @@ NETWORKS, ALONE = 16, 10
 """Networks of every row, judged in disjoint pairs; fewer where they are trained one by one."""
 SEED = 900
 """Of the networks: no family of the mixture has it."""
+
+
 def _row(
     name: str, make: str, together: int = 16, epochs: int = 2, lr: float = 1e-3, side: int = 28, **args: Any
 ) -> ZooConfig:
@@ -35,7 +37,9 @@ ROWS: dict[str, ZooConfig] = {
     "LayerNorm + residual MLP": _row(
         "layernorm", "dense_residual", width=128, depth=3, inner=128, norm="layer", activation="gelu"
     ),
-    "CNN 5×5 with BatchNorm": _row("cnn", "convolutional", 1, 1, side=20, channels=[16, 16, 32], kernel=5, norm="batch"),
+    "CNN 5×5 with BatchNorm": _row(
+        "cnn", "convolutional", 1, 1, side=20, channels=[16, 16, 32], kernel=5, norm="batch"
+    ),
     "ResNet with BatchNorm": _row("resnet", "residual", 1, 1, side=20, channels=[16, 32], norm="batch"),
     "LSTM": _row("lstm", "recurrent", 1, 2, 2e-3, width=64),
     "small ViT": _row("vit", "transformer", 1, 2, 2e-3, patch=7, width=48, depth=2, heads=4, inner=96),

@@ -109,7 +109,10 @@ def test_validation_is_relative_to_the_better_classic_method(tiny_zoo, monkeypat
     def classic(method, **options):
         def moved(aligner, zoo, pairs):
             modules = [[zoo.module(n) for n in pair] for pair in pairs]
-            return [align.match(a, b, method, example_input=zoo.config.example_input(), **options).apply(b) for a, b in modules]
+            return [
+                align.match(a, b, method, example_input=zoo.config.example_input(), **options).apply(b)
+                for a, b in modules
+            ]
 
         monkeypatch.setattr("align.evaluation.aligned", moved)
         return Validation([tiny_zoo])(DeepAlign(SMALL)).value

@@ -25,17 +25,32 @@ def test_one_step_by_hand():
     a, b = (to_graph(mlp(3, 4, 2).double()) for _ in range(2))
     refine = Refine(1).double()
     scores = scores_of(a.spec)
-    alpha, beta = torch.nn.functional.softplus(refine.raw)[0]
+    alpha, beta = torch.nn.functional.softplus(refine.raw).sum(0)  # both steps see pinned neighbours only
     wa, wb = (g.tensors["0.weight"] / g.tensors["0.weight"].norm(dim=1, keepdim=True) for g in (a, b))
     va, vb = (g.tensors["2.weight"] / g.tensors["2.weight"].norm(dim=0) for g in (a, b))
     expected = scores["0"] + alpha * wa @ wb.T + beta * va.T @ vb
     torch.testing.assert_close(refined(refine, a, b, scores)["0"], expected)
 
 
+def test_the_first_layer_and_the_last_speak_without_a_matching():
+    a, b = (to_graph(mlp(3, 4, 5, 2).double()) for _ in range(2))
+    refine, scores = Refine().double(), scores_of(a.spec)
+    alpha, beta = torch.nn.functional.softplus(refine.raw)[0]
+    unit = lambda w: w / w.norm(dim=1, keepdim=True)  # noqa: E731
+    (wa, wb), (va, vb) = ([unit(m) for m in ms] for ms in (
+        [g.tensors["0.weight"] for g in (a, b)], [g.tensors["4.weight"].T for g in (a, b)]
+    ))  # fmt: skip
+    found = refined(refine, a, b, scores)
+    torch.testing.assert_close(found["0"], scores["0"] + alpha * wa @ wb.T)
+    torch.testing.assert_close(found["2"], scores["2"] + beta * va @ vb.T)
+
+
 def test_hidden_neighbours_speak_through_the_current_matching():
     a, b = (to_graph(mlp(3, 4, 5, 2).double()) for _ in range(2))
     refine, scores = Refine(1).double(), scores_of(a.spec)
-    alpha, beta = torch.nn.functional.softplus(refine.raw)[0]
+    with torch.no_grad():
+        refine.raw[0] = -1e4  # no say at first
+    alpha, beta = torch.nn.functional.softplus(refine.raw)[1]
     soft = soft_maps(a.spec, scores, 1.0, 10)
     unit = lambda w: w / w.norm(dim=1, keepdim=True)  # noqa: E731
     w, v = (unit(g.tensors["2.weight"]) for g in (a, b)), (unit(g.tensors["4.weight"].T) for g in (a, b))
@@ -64,6 +79,7 @@ def test_different_widths_are_refused():
     a, b = to_graph(mlp(3, 4, 2)), to_graph(mlp(3, 5, 2))
     with pytest.raises(ValueError, match=r"different widths, which refinement cannot match; use refine=0"):
         refined(Refine(1), a, b, {"0": torch.randn(1, 4, 5)})
+    assert refined(Refine(), a, b, {"0": torch.randn(1, 4, 5)})["0"].shape == (1, 4, 5)
 
 
 def test_dead_neurons_and_gradients():

@@ -18,7 +18,15 @@ from align.trainer import TrainConfig
 from align.zoo.composed import zoo_configs
 
 TINY = [
-    *("zoo.count=24", "arch.args.hidden=[8,8]", "data.epochs=1", "optim.steps=3", "optim.pairs=2", "optim.labelled=2", "optim.validate=2"),
+    *(
+        "zoo.count=24",
+        "arch.args.hidden=[8,8]",
+        "data.epochs=1",
+        "optim.steps=3",
+        "optim.pairs=2",
+        "optim.labelled=2",
+        "optim.validate=2",
+    ),
     *("eval.pairs=2", "eval.points=5", "eval.sinkhorn=2", "encoder.hidden=16", "encoder.output=16"),
 ]
 

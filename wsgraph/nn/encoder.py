@@ -117,9 +117,7 @@ class Encoder(nn.Module):
                 out[i] = embedding
         return torch.cat(out)
 
-    def codes(
-        self, sides: Sequence[Sequence[Network]], draw: torch.Generator | None = None
-    ) -> dict[str, Tensor]:
+    def codes(self, sides: Sequence[Sequence[Network]], draw: torch.Generator | None = None) -> dict[str, Tensor]:
         """Codes of pinned groups, shared by the k-th networks of all sides.
 
         Args:

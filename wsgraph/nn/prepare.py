@@ -82,9 +82,7 @@ def _prepare_step(
     )
 
 
-def norm_gain(
-    spec: Spec, blocks: Sequence[Block], tensors: Mapping[str, Tensor], dtype: torch.dtype
-) -> Tensor | None:
+def norm_gain(spec: Spec, blocks: Sequence[Block], tensors: Mapping[str, Tensor], dtype: torch.dtype) -> Tensor | None:
     r"""What a norm multiplies each node with, :math:`\gamma / \sqrt{v}` of rms 1 over the nodes; ``None`` without a norm.
 
     In front of a norm the scale of a neuron's weights means nothing. Together with this factor it does: a network with

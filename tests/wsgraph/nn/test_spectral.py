@@ -95,7 +95,10 @@ def test_large_gram_matrices_are_only_another_way(monkeypatch):
             patch.setattr(spectral, "WHOLE", 2)
             assert_same(spectral_codes(given, SIZE), plain)
             patch.setattr(spectral, "EXACT", 0)
-            single = [[to_graph({k: t.float() for k, t in n.tensors.items()}, spec=n.spec).network for n in side] for side in given]
+            single = [
+                [to_graph({k: t.float() for k, t in n.tensors.items()}, spec=n.spec).network for n in side]
+                for side in given
+            ]
             assert_same({k: c.double() for k, c in spectral_codes(single, SIZE).items()}, plain, atol=1e-2, rtol=1e-2)
 
 
