@@ -17,7 +17,7 @@ from .network import Network
 from .sequential import spec_of_state_dict
 from .sparsity import find_support
 from .spec import Block, Spec
-from .trace import trace
+from .tracing import trace
 
 _ASSUMED = (
     "the Spec is read off the tensors of a state dict, assuming a plain chain of layers; where layers branch or add up "

@@ -20,7 +20,7 @@ from .modules import double_copy
 from .network import node_offsets
 from .permutation import Permutation
 from .spec import Spec
-from .trace import as_call, trace
+from .tracing import as_call, trace
 from .verify import AllDouble
 
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-4, torch.bfloat16: 5e-2, torch.float16: 1e-2}

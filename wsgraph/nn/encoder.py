@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from ..graph import WeightGraph
 from ..network import NODE_ROLES, Network, stack_of
 from ..spec import Group, Spec
 from .codes import CODE_SIZE, grid_codes
@@ -17,6 +17,9 @@ from .plan import plan_of
 from .prepare import node_features, prepare
 from .spectral import spectral_codes
 from .sweep import ACTIVATIONS, Sweep
+
+if TYPE_CHECKING:
+    from ..graph import WeightGraph
 
 CODES = ("spectral", "grid")
 
@@ -117,9 +120,7 @@ class Encoder(nn.Module):
                 out[i] = embedding
         return torch.cat(out)
 
-    def codes(
-        self, sides: Sequence[Sequence[Network]], draw: torch.Generator | None = None
-    ) -> dict[str, Tensor]:
+    def codes(self, sides: Sequence[Sequence[Network]], draw: torch.Generator | None = None) -> dict[str, Tensor]:
         """Codes of pinned groups, shared by the k-th networks of all sides.
 
         Args:

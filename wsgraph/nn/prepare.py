@@ -12,7 +12,7 @@ from torch import Tensor
 from ..network import NODE_ROLES, Network, stack_of
 from ..spec import Block, Spec
 from ..taps import tap_basis
-from .message import DenseEdges, Edges, ListedEdges, OwnEdges, RunEdges
+from .message import DenseEdges, Edges, OwnEdges, RunEdges
 from .plan import Step, plan_of
 
 
@@ -67,6 +67,8 @@ def _prepare_step(
     elif block.runs > 1:
         edges = RunEdges(taps, functions)
     elif support is not None and block in support:
+        from .listed import ListedEdges  # with PyG, which dense networks do without
+
         index = support[block]
         edges = ListedEdges(index, taps[index[1], index[0]], functions, (taps.shape[1], taps.shape[0]))
     else:
@@ -82,10 +84,8 @@ def _prepare_step(
     )
 
 
-def norm_gain(
-    spec: Spec, blocks: Sequence[Block], tensors: Mapping[str, Tensor], dtype: torch.dtype
-) -> Tensor | None:
-    r"""What a norm multiplies each node with, :math:`\gamma / \sqrt{v}` of rms 1 over the nodes; ``None`` without a norm.
+def norm_gain(spec: Spec, blocks: Sequence[Block], tensors: Mapping[str, Tensor], dtype: torch.dtype) -> Tensor | None:
+    r"""What a norm multiplies each node with, :math:`\gamma / \sqrt{v}` of rms 1 over the nodes, or ``None``.
 
     In front of a norm the scale of a neuron's weights means nothing. Together with this factor it does: a network with
     BatchNorm then looks like the plain network it computes.

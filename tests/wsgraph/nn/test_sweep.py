@@ -66,7 +66,11 @@ class OneNetwork:
         found = {self.spec.params[block.param].role: self.tensors[block.param].flatten() for block in side}
         if not found.keys() & {"norm_scale", "variance"}:
             return None
-        ratio = found.get("norm_scale", 1) / (found["variance"] + 1e-5).sqrt() if "variance" in found else found["norm_scale"]
+        ratio = (
+            found.get("norm_scale", 1) / (found["variance"] + 1e-5).sqrt()
+            if "variance" in found
+            else found["norm_scale"]
+        )
         return ratio / ratio.square().mean().sqrt()
 
     def messages(self, module, step, ends, h, mix, count, gain):
