@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, overload
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, overload
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from .graph import WeightGraph
 
 M = TypeVar("M", bound=nn.Module)
+_Indices: TypeAlias = dict[tuple[Axis, torch.device], Tensor]
+"""Flat indices of whole axes, so that each is made once for all parameters that have it."""
 
 
 class Permutation:
@@ -112,7 +114,9 @@ class Permutation:
     @overload
     def apply(self, network: Mapping[str, Tensor]) -> dict[str, Tensor]: ...
 
-    def apply(self, network):
+    def apply(
+        self, network: nn.Module | WeightGraph | Mapping[str, Tensor]
+    ) -> nn.Module | WeightGraph | dict[str, Tensor]:
         """The permuted network, of the same kind: a module (a new one), a WeightGraph or a state dict.
 
         Hard permutations index, exactly; soft ones multiply, differentiably in the matrices and the weights. Norm
@@ -133,7 +137,7 @@ class Permutation:
 
     def _tensors(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         self.spec.check(tensors)
-        index: dict[tuple[Axis, torch.device], Tensor | None] = {}
+        index: _Indices = {}
         done: dict[tuple[int, tuple[Axis, ...]], Tensor] = {}  # tied entries stay one tensor
         out = {}
         for name, tensor in tensors.items():
@@ -147,7 +151,7 @@ class Permutation:
         """One permuted entry of a state dict."""
         return self._permute(name, tensor, {})
 
-    def _permute(self, name: str, tensor: Tensor, index: dict) -> Tensor:
+    def _permute(self, name: str, tensor: Tensor, index: _Indices) -> Tensor:
         axes, new = self.spec.params[name].axes, tensor
         if any(is_inner(f) for axis in axes for part in axis.parts for f in part):
             return self._permute_pieces(name, tensor)

@@ -19,7 +19,7 @@ from torch import Tensor, fx, nn
 from . import ops
 from .architecture import architecture_key
 from .axes import Atom, Dim, fixed, pin
-from .inputs import infer_example_input
+from .inputs import ExampleInput, as_call, infer_example_input
 from .modules import tensors_of
 from .naming import INPUT, OUTPUT, GroupNames
 from .nesting import anchor, renewed
@@ -34,7 +34,7 @@ _CACHE_SIZE = 256
 _TRACING = threading.RLock()  # torch.export keeps its state in globals
 
 
-def trace(model: nn.Module, example_input: Any = None, *, verify: bool = True) -> Spec:
+def trace(model: nn.Module, example_input: ExampleInput | None = None, *, verify: bool = True) -> Spec:
     """Find which axes of which parameters must be permuted together.
 
     The model is exported with :func:`torch.export.export` and its graph interpreted on abstract tensors whose
@@ -83,13 +83,6 @@ def _remembered(key: Hashable | None) -> tuple[Spec | None, bool]:
     with suppress(KeyError):  # another thread may just have dropped it
         _CACHE.move_to_end(key)
     return found
-
-
-def as_call(example_input: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Positional and keyword arguments of the forward call that ``example_input`` stands for."""
-    if isinstance(example_input, Mapping):
-        return (), dict(example_input)
-    return (tuple(example_input) if isinstance(example_input, (tuple, list)) else (example_input,)), {}
 
 
 def _export(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.export.ExportedProgram:

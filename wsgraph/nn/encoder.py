@@ -155,7 +155,7 @@ class Encoder(nn.Module):
             states = lift(spec, states)
         return {name: self._finish(h) for name, h in states.items()}
 
-    @torch.compiler.disable  # cached tables, as in prepare
+    @torch.compiler.disable  # type: ignore[untyped-decorator] # cached tables, as in prepare
     def _start(
         self, spec: Spec, networks: Sequence[Network], codes: Mapping[str, Tensor], inputs: Mapping[str, Tensor]
     ) -> dict[str, Tensor]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from ..blocks import Block
 from ..network import NODE_ROLES
-from ..spec import Block, Spec
+from ..spec import Spec
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from math import prod
 import torch
 from torch import Tensor
 
+from ..blocks import Block
 from ..network import NODE_ROLES, Network, stack_of
-from ..spec import Block, Spec
+from ..spec import Spec
 from ..taps import tap_basis
 from .message import DenseEdges, Edges, OwnEdges, RunEdges
 from .plan import Step, plan_of
@@ -39,7 +40,7 @@ class PreparedStep:
     gain_read: Tensor | None
 
 
-@torch.compiler.disable  # looks up cached tables and slices views: nothing to compile
+@torch.compiler.disable  # type: ignore[untyped-decorator] # looks up cached tables and slices views: nothing to compile
 def prepare(spec: Spec, networks: Sequence[Network], basis: int, dtype: torch.dtype) -> list[PreparedStep]:
     """Numbers of all steps for networks of one architecture, stacked on a leading axis (none for a single network)."""
     tensors = {name: stack_of(networks, name) for name in networks[0].tensors}
