@@ -25,14 +25,14 @@ class GroupNames:
                 why = {INPUT: "input", OUTPUT: "output"}.get(part[0].pinned, layer if not reads else f"{layer}.input")
                 self._add(part, why)
             else:
-                blocks = {parent_of(atom) for atom in part}
+                parents = {parent_of(atom) for atom in part}
                 for atom in part:
-                    if not atom.pinned and atom not in blocks:
+                    if not atom.pinned and atom not in parents:
                         self._add_nested(atom, layer)
 
     def _add_nested(self, atom: Atom, name: str) -> None:
-        if (blocks := parent_of(atom)) is not None:
-            self._add_nested(blocks, f"{name}.runs")
+        if (parent := parent_of(atom)) is not None:
+            self._add_nested(parent, f"{name}.runs")
         self._add((atom,), name)
 
     def _add(self, part: Part, name: str) -> None:
@@ -63,10 +63,10 @@ class GroupNames:
         factors: list[Factor] = []
         for atom, before in zip(part, (None, *part), strict=False):
             name = None if atom.pinned else self.name((atom,))
-            blocks = parent_of(atom)
-            if name is None or blocks is None:
+            parent = parent_of(atom)
+            if name is None or parent is None:
                 factors.append(name or atom.size)
-            elif before is blocks:  # the group's runs are those of the factor before: it stands for both
+            elif before is parent:  # the group's runs are those of the factor before: it stands for both
                 factors[-1] = name
             else:
                 factors.append(f"/{name}")
@@ -88,9 +88,9 @@ class GroupNames:
         why = next((atom.pinned for atom in part if atom.pinned), "")
         activation = next((a for atom in part for a in atom.activations), "identity")
         shape = tuple(atom.size for atom in part) if why else ()
-        blocks = parent_of(part[0])
-        parent = None if blocks is None else self.name((blocks,))
-        return Group(name, part_size(part) * self._runs(blocks), why, activation, shape, parent)
+        parent = parent_of(part[0])
+        nested_in = None if parent is None else self.name((parent,))
+        return Group(name, part_size(part) * self._runs(parent), why, activation, shape, nested_in)
 
-    def _runs(self, blocks: Atom | None) -> int:
-        return 1 if blocks is None else blocks.size * self._runs(parent_of(blocks))
+    def _runs(self, parent: Atom | None) -> int:
+        return 1 if parent is None else parent.size * self._runs(parent_of(parent))

@@ -280,8 +280,8 @@ def _check_nested(spec: Spec, group: Group, maps: Mapping[str, Tensor]) -> None:
     )
     if value.dim() == 2 or parent.dim() == 2 or value.is_meta or parent.is_meta:
         return
-    block = value.view(runs, -1) // (group.size // runs)
-    if not torch.equal(block, parent.to(value.device)[:, None].expand_as(block)):
+    moved = value.view(runs, -1) // (group.size // runs)
+    if not torch.equal(moved, parent.to(value.device)[:, None].expand_as(moved)):
         raise ValueError(
             f"Permutation: group '{group.name}' must move with the group it is nested in, '{group.parent}'"
         )

@@ -268,7 +268,7 @@ def test_control_flow_that_depends_on_data(capfd, caplog):
     ) as error:
         trace(Branching(), torch.randn(2, 4))
     assert "to_graph(model, spec=Spec(groups=..., params=...))" in str(error.value)
-    assert "test_trace.py, line " in str(error.value)
+    assert "test_tracing.py, line " in str(error.value)
     assert ": return self.fc(x) if x.sum() > 0 else -self.fc(x)" in str(error.value)
     assert (*capfd.readouterr(), caplog.text) == ("", "", "")  # torch keeps its own account to itself
     assert logging.root.manager.disable == 0

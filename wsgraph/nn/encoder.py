@@ -182,7 +182,7 @@ class Encoder(nn.Module):
 
 
 def lift(spec: Spec, states: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Add to every block (a head) the mean state of the elements nested in it: often no weight is the block's own."""
+    """Add to every run (a head) the mean state of the elements nested in it: often no weight is the run's own."""
     out = dict(states)
     for group in sorted(spec.groups.values(), key=lambda g: -len(list(spec.lineage(g.name)))):
         if group.parent is not None:
