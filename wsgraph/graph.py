@@ -247,6 +247,13 @@ def to_graph(
         example_input: What :func:`wsgraph.trace` needs when it cannot infer it.
         spec: A ready Spec; nothing is traced then.
         verify: Whether the trace checks itself numerically (once per architecture).
+
+    Example:
+        >>> graph = to_graph(nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 3)))
+        >>> graph
+        WeightGraph(23 nodes in 3 groups, 131 weights)
+        >>> graph.edge_index.shape
+        torch.Size([2, 112])
     """
     if isinstance(network, nn.Module):
         tensors: dict[str, Tensor] = tensors_of(network)

@@ -21,7 +21,11 @@ ExampleInput: TypeAlias = Tensor | tuple[Any, ...] | list[Any] | Mapping[str, An
 
 
 def as_call(example_input: ExampleInput) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Positional and keyword arguments of the forward call that ``example_input`` stands for."""
+    """Positional and keyword arguments of the forward call that ``example_input`` stands for.
+
+    >>> as_call({"tokens": 1, "mask": 2})
+    ((), {'tokens': 1, 'mask': 2})
+    """
     if isinstance(example_input, Mapping):
         return (), dict(example_input)
     return (tuple(example_input) if isinstance(example_input, (tuple, list)) else (example_input,)), {}

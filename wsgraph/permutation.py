@@ -37,6 +37,15 @@ class Permutation:
         spec: The architecture.
         maps: Group name → index tensor ``[n]`` (hard) or doubly stochastic matrix ``[n, n]`` (soft). Groups left out
             are not permuted; pinned groups must be left out or identity.
+
+    Example:
+        >>> from wsgraph import trace
+        >>> net = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
+        >>> p = Permutation(trace(net), {"0": torch.tensor([2, 0, 1])})
+        >>> torch.equal(p.apply(net)[0].bias, net[0].bias[[2, 0, 1]])
+        True
+        >>> p @ p.inverse()
+        Permutation(1 group, 0 of 3 neurons moved)
     """
 
     def __init__(self, spec: Spec, maps: Mapping[str, Tensor]) -> None:

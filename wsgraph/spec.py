@@ -65,7 +65,11 @@ class Group:
 
 @dataclass(frozen=True)
 class Axis:
-    """One dimension of one parameter: products laid one after the other (several after a concatenation)."""
+    """One dimension of one parameter: products laid one after the other (several after a concatenation).
+
+    >>> print(Axis((("conv", 4, 4),)), Axis((("a",), ("b",))))
+    conv·4·4 a+b
+    """
 
     parts: tuple[Product, ...]
 

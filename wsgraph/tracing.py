@@ -51,6 +51,11 @@ def trace(model: nn.Module, example_input: ExampleInput | None = None, *, verify
     Returns:
         The :class:`Spec`; ``print(spec)`` shows the groups and why the pinned ones are pinned. Networks of one
         architecture are traced once.
+
+    Example:
+        >>> from torch import nn
+        >>> trace(nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 3)))
+        Spec(3 groups, 1 free, 4 parameters)
     """
     if not tensors_of(model):
         raise ValueError(f"{type(model).__name__} has no parameters, so it has no symmetry to find")

@@ -78,6 +78,12 @@ class Encoder(nn.Module):
 
     Shapes:
         - **output:** ``[N, output]``, rows in the node order of the graph; for a batch, graph after graph.
+
+    Example:
+        >>> from wsgraph import to_graph
+        >>> graph = to_graph(nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 3)))
+        >>> Encoder(EncoderConfig(output=32))(graph).shape
+        torch.Size([23, 32])
     """
 
     def __init__(self, config: EncoderConfig | None = None) -> None:
