@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
 from wsgraph import Axis, Spec
-from wsgraph.blocks import is_inner, name_of
+from wsgraph.blocks import group_of, is_inner
 from wsgraph.modules import tensors_of
 
 _LINEAR = {F.linear, torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.mm, Tensor.mm, torch.addmm}
@@ -73,7 +73,7 @@ class _Tap(TorchFunctionMode):
 def _as_met(axis: Axis) -> Axis:
     """The axis of the data that meets a weight's axis: for a convolution with groups that of all runs."""
     only = axis.parts[0][0]
-    return Axis(((name_of(only),),)) if axis.parts == ((only,),) and is_inner(only) else axis
+    return Axis(((group_of(only),),)) if axis.parts == ((only,),) and is_inner(only) else axis
 
 
 @contextmanager

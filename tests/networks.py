@@ -93,8 +93,8 @@ def resnet20(width: int, norm: bool = True) -> nn.Module:
 def every_edge() -> nn.Module:
     """Every kind of edge and of node feature in one small network, for images of 2 × 4 × 4.
 
-    A norm behind a convolution, one in front of another, a residual branch with a depthwise convolution and one with
-    groups, pixels behind Flatten, and a gate that belongs to no layer.
+    A norm after a convolution, one in front of another, a residual branch with a depthwise convolution and one with
+    groups, pixels after Flatten, and a gate that belongs to no layer.
     """
 
     def forward(m: Any, x: Tensor) -> Tensor:

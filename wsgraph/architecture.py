@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .inputs import ExampleInput
 from .shell import HOOKS, own_hooks, parts_of
 
 _PLAIN = (int, float, complex, bool, str, bytes, type(None), torch.dtype, torch.device, torch.Size, type, enum.Enum)
@@ -24,7 +25,7 @@ class _OpaqueError(Exception):
     """An attribute whose value cannot be compared: the module is not cached."""
 
 
-def architecture_key(module: nn.Module, example_input: Any) -> Hashable | None:
+def architecture_key(module: nn.Module, example_input: ExampleInput | None) -> Hashable | None:
     """Key that is equal for two modules exactly when a trace of one serves the other; ``None`` if that cannot be told.
 
     It holds classes, all non-tensor attributes (two attention layers with 2 and 4 heads have equal shapes), shapes and

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from .graph import WeightGraph
 from .rescale import random_factors, rescale
+
+if TYPE_CHECKING:
+    from .graph import WeightGraph
 
 _STATISTICS = ("mean", "variance")
 

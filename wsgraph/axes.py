@@ -1,4 +1,4 @@
-"""The algebra behind the tracer: what the axes of tensors are made of, and what ties them together.
+"""The tracer's algebra: what the axes of tensors are made of, and what ties them together.
 
 An :class:`Atom` is an unknown of a unification problem. A tensor's dimension (:data:`Dim`) is a *sum of products* of
 atoms: ``Flatten`` multiplies them (``C × H × W``), ``cat`` adds them (``C₁ + C₂``), everything else is one atom. Tying
@@ -22,7 +22,7 @@ from math import prod
 from typing import TypeAlias, TypeVar
 
 T = TypeVar("T")
-CONCATENATED = "repeated blocks of a concatenation"
+CONCATENATED = "repeated concatenation"
 Part: TypeAlias = "tuple[Atom, ...]"
 """A row-major product of axes, e.g. ``(channels, rows, columns)``."""
 Dim: TypeAlias = "tuple[Part, ...]"
@@ -42,7 +42,7 @@ class Atom:
         activations: Names of the pointwise functions applied along it, in order of execution.
         inside: Axes whose every element may permute this one in its own way.
         claims: What axes that were tied to this one are inside of; settled at the end of the operator.
-        instances: For an axis of blocks that ``forward`` tells apart, what this axis is in each of them.
+        instances: For an axis of runs that ``forward`` tells apart, what this axis is in each of them.
         told: Axes that have instances in each element of this one.
         copies: Whether the tensor it was made for is the same everywhere along it (zeros, ``expand``).
     """
@@ -97,7 +97,7 @@ def _resolve_part(part: Part) -> Dim:
         elif _still(products):
             products = inner * size_of(products)
         else:
-            # p × (a + b) is laid out as p blocks of (a + b): no sum of products where p moves, so one axis, pinned.
+            # p × (a + b) is laid out as p times (a + b): no sum of products where p moves, so one axis, pinned.
             atom.pinned = CONCATENATED
             pin(inner, CONCATENATED)
             products = tuple((*done, atom) for done in products)
@@ -109,22 +109,22 @@ def _still(products: Dim) -> bool:
 
 
 def _told_apart(part: Part) -> Dim:
-    """Blocks × inner, where forward treats every block in its own way, is a concatenation of them."""
-    for k, blocks in enumerate(part):
+    """Runs × inner, where forward treats every run in its own way, is a concatenation of them."""
+    for k, runs in enumerate(part):
         rest = part[k + 1 :]
-        if any(blocks in atom.instances for atom in rest):
+        if any(runs in atom.instances for atom in rest):
             if not _still((part[:k],)):
                 for atom in rest:
                     pin_atom(atom, CONCATENATED)
                 return (part,)
-            each = tuple(p for i in range(blocks.size) for p in resolve((in_block(rest, blocks, i),)))
+            each = tuple(p for i in range(runs.size) for p in resolve((in_run(rest, runs, i),)))
             return each * part_size(part[:k])
     return (part,)
 
 
-def in_block(part: Part, blocks: Atom, i: int) -> Part:
-    """A product as it is in block i."""
-    return tuple(atom.instances[blocks][i] if blocks in atom.instances else atom for atom in part)
+def in_run(part: Part, runs: Atom, i: int) -> Part:
+    """A product as it is in run i."""
+    return tuple(atom.instances[runs][i] if runs in atom.instances else atom for atom in part)
 
 
 def leaves(dim: Dim) -> list[Atom]:
@@ -139,9 +139,9 @@ def pin(dim: Dim, why: str) -> None:
 
 
 def pin_atom(atom: Atom, why: str) -> None:
-    """Pin one atomic axis, and what it is in blocks that are told apart."""
+    """Pin one atomic axis, and what it is in runs that are told apart."""
     atom.pinned = atom.pinned or why
-    for instance in (i for block in atom.instances.values() for i in block):
+    for instance in (i for instances in atom.instances.values() for i in instances):
         pin(((instance,),), why)
 
 
@@ -197,7 +197,7 @@ def _bind(atom: Atom, dim: Dim) -> None:
     if atom in inner:  # the axis itself, up to axes of one element
         return
     if atom.told and len(inner) == 1 and not inner[0].told:
-        _bind(inner[0], ((atom,),))  # blocks that were told apart stay what they are
+        _bind(inner[0], ((atom,),))  # runs that were told apart stay what they are
         return
     for nested in list(atom.told):
         forget(nested, atom)
@@ -209,22 +209,22 @@ def _bind(atom: Atom, dim: Dim) -> None:
         leaf.copies &= atom.copies
         leaf.activations += [name for name in atom.activations if name not in leaf.activations]
         leaf.claims.append((*atom.inside, *inner))
-    for blocks, instances in atom.instances.items():
+    for runs, instances in atom.instances.items():
         for i, instance in enumerate(instances):
-            tie(((instance,),), tuple(in_block(part, blocks, i) for part in dim))
+            tie(((instance,),), tuple(in_run(part, runs, i) for part in dim))
 
 
-def forget(atom: Atom, blocks: Atom) -> None:
-    """The axis is the same in all blocks after all."""
-    blocks.told.remove(atom)
-    for instance in atom.instances.pop(blocks):
+def forget(atom: Atom, runs: Atom) -> None:
+    """The axis is the same in all runs after all."""
+    runs.told.remove(atom)
+    for instance in atom.instances.pop(runs):
         tie(((instance,),), ((atom,),))
 
 
 def _chunks(
     a: Sequence[T], b: Sequence[T], total: Callable[[Sequence[T]], int]
 ) -> Iterator[tuple[tuple[T, ...], tuple[T, ...]]]:
-    """Walk two sequences of equal total size side by side and yield the shortest runs of equal size."""
+    """Walk two sequences of equal total size side by side and yield the shortest stretches of equal size."""
     if len(a) == 1 or len(b) == 1:
         yield tuple(a), tuple(b)
         return

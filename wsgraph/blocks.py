@@ -133,7 +133,7 @@ def _places(spec: Spec, factors: list[tuple[int, Factor]]) -> tuple[tuple[int, .
         size, runs = spec.factor_size(factor), None
         for inner, owner in owners.items():
             if owner == k:
-                runs = spec.groups[spec.groups[name_of(factors[inner][1])].parent or ""].size
+                runs = spec.groups[spec.groups[group_of(factors[inner][1])].parent or ""].size
         sizes = [size] if runs is None or runs == size else [runs, size // runs]
         levels.append(tuple(range(len(grid), len(grid) + len(sizes))))
         grid += sizes
@@ -141,7 +141,7 @@ def _places(spec: Spec, factors: list[tuple[int, Factor]]) -> tuple[tuple[int, .
     for k, (dim, factor) in enumerate(factors):
         if isinstance(factor, str):
             run = (levels[owners[k]][0],) if k in owners else ()
-            places.append(Place(name_of(factor), dim, run + levels[k], k in owners))
+            places.append(Place(group_of(factor), dim, run + levels[k], k in owners))
     return tuple(grid), tuple(places)
 
 
@@ -150,7 +150,7 @@ def is_inner(factor: Factor) -> bool:
     return isinstance(factor, str) and factor.startswith("/")
 
 
-def name_of(factor: Factor) -> str:
+def group_of(factor: Factor) -> str:
     """The group a factor names."""
     return str(factor).removeprefix("/")
 
@@ -158,7 +158,7 @@ def name_of(factor: Factor) -> str:
 def owner_of(spec: Spec, factors: list[tuple[int, Factor]], k: int) -> int:
     """Which factor tells the run that factor k is inside of: one in the same dimension, or else the only one."""
     dim, factor = factors[k]
-    parent = spec.groups[name_of(factor)].parent or ""
+    parent = spec.groups[group_of(factor)].parent or ""
     known = [
         j for j, (_, f) in enumerate(factors) if isinstance(f, str) and not is_inner(f) and parent in spec.lineage(f)
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator, Mapping
+from html import escape
 from typing import Any
 
 import torch
@@ -12,12 +13,15 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.data.storage import GlobalStorage
 
+from .blocks import Block
+from .inputs import ExampleInput
 from .modules import tensors_of, with_tensors
 from .network import Network
 from .sequential import spec_of_state_dict
 from .sparsity import find_support
-from .spec import Block, Spec
-from .trace import trace
+from .spec import Spec
+from .tables import as_html
+from .tracing import trace
 
 _ASSUMED = (
     "the Spec is read off the tensors of a state dict, assuming a plain chain of layers; where layers branch or add up "
@@ -219,10 +223,15 @@ class WeightGraph(Data):
             f"{type(self).__name__}({self.num_nodes} nodes in {len(network.spec.groups)} groups, {weights:,} weights)"
         )
 
+    def _repr_html_(self) -> str:
+        network = self._store._mapping.get("network")
+        table = as_html(network.spec) if isinstance(network, Network) else ""
+        return f"<p>{escape(repr(self))}</p>{table}"
+
 
 def to_graph(
     network: nn.Module | Mapping[str, Tensor],
-    example_input: Any = None,
+    example_input: ExampleInput | None = None,
     *,
     spec: Spec | None = None,
     verify: bool = True,
@@ -238,6 +247,13 @@ def to_graph(
         example_input: What :func:`wsgraph.trace` needs when it cannot infer it.
         spec: A ready Spec; nothing is traced then.
         verify: Whether the trace checks itself numerically (once per architecture).
+
+    Example:
+        >>> graph = to_graph(nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 3)))
+        >>> graph
+        WeightGraph(23 nodes in 3 groups, 131 weights)
+        >>> graph.edge_index.shape
+        torch.Size([2, 112])
     """
     if isinstance(network, nn.Module):
         tensors: dict[str, Tensor] = tensors_of(network)

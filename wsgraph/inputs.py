@@ -1,10 +1,10 @@
-"""Guess an input a network accepts, from its first layers."""
+"""What a network is called with: given as an example, or guessed from its first layers."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +15,20 @@ from .shell import rebuilt
 _SIZES = (32, 28, 224, 64, 96, 16, 8, 48, 128, 256, 299)
 _CONVS = {nn.Conv1d: 1, nn.Conv2d: 2, nn.Conv3d: 3}
 _BATCH = 2
+
+ExampleInput: TypeAlias = Tensor | tuple[Any, ...] | list[Any] | Mapping[str, Any]
+"""A tensor, positional arguments (a tuple or list) or keyword arguments (a dict) of a forward."""
+
+
+def as_call(example_input: ExampleInput) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Positional and keyword arguments of the forward call that ``example_input`` stands for.
+
+    >>> as_call({"tokens": 1, "mask": 2})
+    ((), {'tokens': 1, 'mask': 2})
+    """
+    if isinstance(example_input, Mapping):
+        return (), dict(example_input)
+    return (tuple(example_input) if isinstance(example_input, (tuple, list)) else (example_input,)), {}
 
 
 def infer_example_input(model: nn.Module) -> Tensor:

@@ -1,8 +1,8 @@
-"""Which axes may be permuted differently in every block of another: the dims inside attention heads.
+"""Which axes may be permuted differently in every run of another: the dims inside attention heads.
 
 An axis D *inside* an axis H has one permutation per element of H. That makes sense in a tensor only where the element
 of H is known: H is a dimension of the tensor too, and the same one wherever two tensors meet. What breaks this makes
-D lose H, so that all blocks share one permutation: a smaller symmetry, never a wrong one.
+D lose H, so that all runs share one permutation: a smaller symmetry, never a wrong one.
 """
 
 from __future__ import annotations
@@ -11,38 +11,38 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import prod
 
-from .axes import Atom, Dim, forget, in_block, leaves, pin, resolve, size_of
+from .axes import Atom, Dim, forget, in_run, leaves, pin, resolve, size_of
 
 
-def blocks_of(atom: Atom) -> tuple[Atom, ...]:
+def outer_axes(atom: Atom) -> tuple[Atom, ...]:
     """The atomic axes this one is inside of; none for a pinned one, which is the same everywhere."""
     if atom.pinned:
         return ()
-    found = dict.fromkeys(leaf for block in atom.inside for leaf in leaves(((block,),)))
-    return tuple(block for block in found if block is not atom)
+    found = dict.fromkeys(leaf for outer in atom.inside for leaf in leaves(((outer,),)))
+    return tuple(outer for outer in found if outer is not atom)
 
 
-def keep(atom: Atom, blocks: Iterable[Atom]) -> None:
-    """Let the axis depend on these blocks only; instances in others turn out to be one and the same."""
-    kept = set(blocks)
-    atom.inside = tuple(block for block in blocks_of(atom) if block in kept)
-    for block in [b for b in atom.instances if b not in kept]:
-        forget(atom, block)
+def keep(atom: Atom, inside: Iterable[Atom]) -> None:
+    """Let the axis be inside these others only; its instances in what it leaves turn out to be one and the same."""
+    kept = set(inside)
+    atom.inside = tuple(outer for outer in outer_axes(atom) if outer in kept)
+    for runs in [runs for runs in atom.instances if runs not in kept]:
+        forget(atom, runs)
 
 
 def settle(tensors: Sequence[Sequence[Dim]]) -> None:
-    """After an operator: what was tied keeps the blocks all of it agrees on, and finds them in each of the tensors."""
+    """After an operator: what was tied stays inside axes that all of it agrees on and that each of the tensors has."""
     for atom in _all_leaves(tensors):
-        agreed = [{leaf for block in claim for leaf in leaves(((block,),))} for claim in atom.claims]
+        agreed = [{leaf for outer in claim for leaf in leaves(((outer,),))} for claim in atom.claims]
         atom.claims.clear()
         if atom.inside:
-            keep(atom, [block for block in blocks_of(atom) if all(block in claim for claim in agreed)])
+            keep(atom, [outer for outer in outer_axes(atom) if all(outer in claim for claim in agreed)])
     for dims in tensors:
         _ground(dims)
 
 
 def _ground(dims: Sequence[Dim]) -> None:
-    """Keep only blocks that are known wherever the axis is: in the same product, or else once, on another dimension."""
+    """Keep only outer axes known wherever the inner one is: in the same product, or else once, on another dimension."""
     resolved = [resolve(dim) for dim in dims]
     count = Counter(atom for dim in resolved for part in dim for atom in part)
     for here in resolved:
@@ -50,7 +50,7 @@ def _ground(dims: Sequence[Dim]) -> None:
         for part in here:
             for atom in part:
                 if atom.inside:
-                    keep(atom, [b for b in blocks_of(atom) if part.count(b) == 1 or b in around])
+                    keep(atom, [outer for outer in outer_axes(atom) if part.count(outer) == 1 or outer in around])
 
 
 def renewed(dims: Sequence[Dim]) -> list[Dim]:
@@ -59,59 +59,59 @@ def renewed(dims: Sequence[Dim]) -> list[Dim]:
     if not new:
         return list(dims)
     for atom in new.values():
-        atom.inside = tuple(new.get(block, block) for block in atom.inside)
+        atom.inside = tuple(new.get(outer, outer) for outer in atom.inside)
     return [tuple(tuple(new.get(atom, atom) for atom in part) for part in resolve(dim)) for dim in dims]
 
 
 def limit(dim: Dim, aligned: Sequence[Dim]) -> None:
-    """Σ over ``dim``: both operands must be in the same block, so only blocks in ``dim`` or ``aligned`` count."""
+    """Σ over ``dim``: both operands must be in the same run, so only outer axes in ``dim`` or ``aligned`` count."""
     known = {leaf for d in (dim, *aligned) for leaf in leaves(d)}
     for leaf in leaves(dim):
         if leaf.inside:
-            keep(leaf, [block for block in blocks_of(leaf) if block in known])
+            keep(leaf, [outer for outer in outer_axes(leaf) if outer in known])
 
 
-def tell_apart(dims: Sequence[Dim], blocks: Atom, index: int, why: str) -> list[Dim]:
-    """Dimensions of block number ``index``, taken out of a tensor: what is inside ``blocks`` becomes its own axis."""
-    pin(((blocks,),), why)
+def tell_apart(dims: Sequence[Dim], runs: Atom, index: int, why: str) -> list[Dim]:
+    """Dimensions of run number ``index``, taken out of a tensor: what is inside ``runs`` becomes an axis of its own."""
+    pin(((runs,),), why)
     for atom in {leaf for dim in dims for leaf in leaves(dim)}:
-        _make_instances(atom, blocks)
-    return [tuple(in_block(part, blocks, index) for part in resolve(dim)) for dim in dims]
+        _make_instances(atom, runs)
+    return [tuple(in_run(part, runs, index) for part in resolve(dim)) for dim in dims]
 
 
-def join(blocks: Atom, each: Sequence[Dim]) -> Dim:
-    """The inverse: a dimension that is ``each[i]`` in block i."""
+def join(runs: Atom, each: Sequence[Dim]) -> Dim:
+    """The inverse: a dimension that is ``each[i]`` in run i."""
     first, *others = map(resolve, each)
     if all(first == other for other in others):
         return first
-    whole = Atom(size_of(first), inside=(blocks,))
-    whole.instances[blocks] = [Atom(whole.size, bound=dim) for dim in each]
-    blocks.told.append(whole)
+    whole = Atom(size_of(first), inside=(runs,))
+    whole.instances[runs] = [Atom(whole.size, bound=dim) for dim in each]
+    runs.told.append(whole)
     return ((whole,),)
 
 
-def _make_instances(atom: Atom, blocks: Atom) -> None:
-    if blocks not in blocks_of(atom) or blocks in atom.instances:
+def _make_instances(atom: Atom, runs: Atom) -> None:
+    if runs not in outer_axes(atom) or runs in atom.instances:
         return
-    around = [block for block in blocks_of(atom) if block is not blocks]
+    around = [outer for outer in outer_axes(atom) if outer is not runs]
     for outer in around:
-        _make_instances(outer, blocks)
-    blocks.told.append(atom)
-    atom.instances[blocks] = [
+        _make_instances(outer, runs)
+    runs.told.append(atom)
+    atom.instances[runs] = [
         Atom(
             atom.size,
             atom.pinned,
             feature=atom.feature,
             activations=list(atom.activations),
-            inside=tuple(o.instances[blocks][i] if blocks in o.instances else o for o in around),
+            inside=tuple(o.instances[runs][i] if runs in o.instances else o for o in around),
         )
-        for i in range(blocks.size)
+        for i in range(runs.size)
     ]
 
 
 def parent_of(atom: Atom) -> Atom | None:
     """The innermost axis this one is nested in."""
-    return max(blocks_of(atom), key=lambda block: len(blocks_of(block)), default=None)
+    return max(outer_axes(atom), key=lambda outer: len(outer_axes(outer)), default=None)
 
 
 def anchor(params: Sequence[Sequence[Dim]]) -> None:
@@ -120,8 +120,8 @@ def anchor(params: Sequence[Sequence[Dim]]) -> None:
     while before != (before := _snapshot(params)):
         settle(params)
         for atom in _all_leaves(params):
-            for blocks in list(atom.instances):  # on another dimension than the blocks: not a concatenation of them
-                forget(atom, blocks)
+            for runs in list(atom.instances):  # on another dimension than the runs: not a concatenation of them
+                forget(atom, runs)
             keep(atom, _longest_chain(atom))
 
 
@@ -134,7 +134,7 @@ def _snapshot(params: Sequence[Sequence[Dim]]) -> list[tuple[Atom, tuple[Atom, .
 
 
 def _longest_chain(atom: Atom) -> set[Atom]:
-    """Blocks that are nested in one another: an axis of the atom's, and all that one is inside of."""
-    blocks = set(blocks_of(atom))
-    chains = [{block, *blocks_of(block)} for block in blocks if block.size > 1]
-    return max((c for c in chains if c <= blocks), key=lambda c: (len(c), prod(b.size for b in c)), default=set())
+    """Axes that are nested in one another: one that the atom is inside of, and all that one is inside of."""
+    around = set(outer_axes(atom))
+    chains = [{outer, *outer_axes(outer)} for outer in around if outer.size > 1]
+    return max((c for c in chains if c <= around), key=lambda c: (len(c), prod(b.size for b in c)), default=set())

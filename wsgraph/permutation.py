@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, overload
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, overload
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from .graph import WeightGraph
 
 M = TypeVar("M", bound=nn.Module)
+_Indices: TypeAlias = dict[tuple[Axis, torch.device], Tensor]
+"""Flat indices of whole axes, so that each is made once for all parameters that have it."""
 
 
 class Permutation:
@@ -35,6 +37,15 @@ class Permutation:
         spec: The architecture.
         maps: Group name → index tensor ``[n]`` (hard) or doubly stochastic matrix ``[n, n]`` (soft). Groups left out
             are not permuted; pinned groups must be left out or identity.
+
+    Example:
+        >>> from wsgraph import trace
+        >>> net = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
+        >>> p = Permutation(trace(net), {"0": torch.tensor([2, 0, 1])})
+        >>> torch.equal(p.apply(net)[0].bias, net[0].bias[[2, 0, 1]])
+        True
+        >>> p @ p.inverse()
+        Permutation(1 group, 0 of 3 neurons moved)
     """
 
     def __init__(self, spec: Spec, maps: Mapping[str, Tensor]) -> None:
@@ -112,7 +123,9 @@ class Permutation:
     @overload
     def apply(self, network: Mapping[str, Tensor]) -> dict[str, Tensor]: ...
 
-    def apply(self, network):
+    def apply(
+        self, network: nn.Module | WeightGraph | Mapping[str, Tensor]
+    ) -> nn.Module | WeightGraph | dict[str, Tensor]:
         """The permuted network, of the same kind: a module (a new one), a WeightGraph or a state dict.
 
         Hard permutations index, exactly; soft ones multiply, differentiably in the matrices and the weights. Norm
@@ -133,7 +146,7 @@ class Permutation:
 
     def _tensors(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         self.spec.check(tensors)
-        index: dict[tuple[Axis, torch.device], Tensor | None] = {}
+        index: _Indices = {}
         done: dict[tuple[int, tuple[Axis, ...]], Tensor] = {}  # tied entries stay one tensor
         out = {}
         for name, tensor in tensors.items():
@@ -147,7 +160,7 @@ class Permutation:
         """One permuted entry of a state dict."""
         return self._permute(name, tensor, {})
 
-    def _permute(self, name: str, tensor: Tensor, index: dict) -> Tensor:
+    def _permute(self, name: str, tensor: Tensor, index: _Indices) -> Tensor:
         axes, new = self.spec.params[name].axes, tensor
         if any(is_inner(f) for axis in axes for part in axis.parts for f in part):
             return self._permute_pieces(name, tensor)
@@ -276,8 +289,8 @@ def _check_nested(spec: Spec, group: Group, maps: Mapping[str, Tensor]) -> None:
     )
     if value.dim() == 2 or parent.dim() == 2 or value.is_meta or parent.is_meta:
         return
-    block = value.view(runs, -1) // (group.size // runs)
-    if not torch.equal(block, parent.to(value.device)[:, None].expand_as(block)):
+    moved = value.view(runs, -1) // (group.size // runs)
+    if not torch.equal(moved, parent.to(value.device)[:, None].expand_as(moved)):
         raise ValueError(
             f"Permutation: group '{group.name}' must move with the group it is nested in, '{group.parent}'"
         )

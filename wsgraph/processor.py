@@ -1,8 +1,8 @@
 """Keep bfloat16 matrix products from killing the process on processors that promise more than they may give.
 
-Where ``/proc/cpuinfo`` lists ``amx_bf16``, oneDNN (the library behind torch's products on a CPU) computes bfloat16
-products with the AMX instructions. Some virtual machines and sandboxes list them and do not let programs run them: the
-first product is then an illegal instruction, exit code 132. Neither the list gives that away nor the kernel, which
+Where ``/proc/cpuinfo`` lists ``amx_bf16``, oneDNN (which torch multiplies with on a CPU) computes bfloat16 products
+with the AMX instructions. Some virtual machines and sandboxes list them and do not let programs run them: the first
+product is then an illegal instruction, exit code 132. Neither the list gives that away nor the kernel, which
 grants permission all the same; only a product tells, so a child process tries one. Its answer is kept in the cache
 folder.
 

@@ -7,6 +7,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 
 class _ThisThread:
@@ -31,7 +32,7 @@ def quiet() -> Iterator[None]:
     ``warnings.catch_warnings`` and ``logging.disable`` would hold for the whole process.
     """
     here = _ThisThread()
-    entry = ("ignore", here, Warning, None, 0)
+    entry: Any = ("ignore", here, Warning, None, 0)
     names = [name for name in list(logging.root.manager.loggerDict) if name.split(".")[0] == "torch"]
     loggers = [logging.getLogger(name) for name in names]
     warnings.filters.insert(0, entry)  # type: ignore[attr-defined]

@@ -26,7 +26,7 @@ class OwnDraws(TorchDispatchMode):
     """
 
     def __init__(self, seed: int | None = None) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._state = seeded(seed).get_state()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

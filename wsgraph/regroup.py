@@ -1,4 +1,4 @@
-"""Reshape and cut dimensions: axes are regrouped, split into blocks, or cut into parts."""
+"""Reshape and cut dimensions: axes are regrouped, split into runs, or cut into parts."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def _fill(flat: list[Atom], sizes: list[int]) -> list[Dim] | None:
     return out
 
 
-def runs(dim: Dim, length: int, why: str) -> list[tuple[Part, Part]]:
-    """Split every part of a dimension into (blocks, run of ``length``), nested.
+def into_runs(dim: Dim, length: int, why: str) -> list[tuple[Part, Part]]:
+    """Split every part of a dimension into (runs, elements of a run of ``length``), nested.
 
     Where a run would reach over the end of a part, or an axis cannot be split evenly, ``dim`` is pinned and nothing
     is returned.
@@ -92,7 +92,7 @@ def runs(dim: Dim, length: int, why: str) -> list[tuple[Part, Part]]:
     if any(pair is None for pair in done):
         pin(dim, why)
         return []
-    return [(blocks[0], run[0]) for blocks, run in (pair for pair in done if pair is not None)]
+    return [(runs[0], elements[0]) for runs, elements in (pair for pair in done if pair is not None)]
 
 
 def cut(dim: Dim, sizes: Sequence[int]) -> list[Dim]:

@@ -14,14 +14,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, fx
-from torch.export import ExportedProgram
 
 from . import ops
 from .blocks import is_inner
 from .spec import Scaling, Spec
 
 if TYPE_CHECKING:
-    from .trace import GroupNames
+    from torch.export import ExportedProgram
+
+    from .naming import GroupNames
 
 HOMOGENEOUS = {
     "relu", "leaky_relu", "prelu", "neg", "dropout", "feature_dropout", "clone", "contiguous", "_to_copy", "to",

@@ -17,7 +17,7 @@ def spec_of_state_dict(tensors: Mapping[str, Tensor]) -> Spec:
     """Read a chain of layers off an ordered state dict.
 
     Each tensor of two or more dimensions is a layer that reads the one before it; a Linear that reads a multiple of the
-    previous width is taken for one behind Flatten (channel-major, as PyTorch does it). One-axis tensors are biases and
+    previous width is taken for one after Flatten (channel-major, as PyTorch does it). One-axis tensors are biases and
     norms of the layer they follow. Activations are not in a state dict, and neither are residual connections: for
     anything but a plain chain, trace the module instead.
     """
@@ -26,7 +26,7 @@ def spec_of_state_dict(tensors: Mapping[str, Tensor]) -> Spec:
         raise ValueError("the state dict has no weight of two or more dimensions, so there is nothing to align")
     first = tensors[layers[0]]
     here = Group("input", first.shape[1], "network input", shape=(first.shape[1],))
-    groups, params, block = [here], [], ""
+    groups, params, weight = [here], [], ""
     for name, tensor in tensors.items():
         prefix, _, kind = name.rpartition(".")
         if name in layers:
@@ -35,15 +35,17 @@ def spec_of_state_dict(tensors: Mapping[str, Tensor]) -> Spec:
                 here = _next_group(name, prefix, tensor, last=name == layers[-1])
                 groups.append(here)
             params.append(_param(name, (here.name, *axes), "weight", reads=None if depthwise else 1))
-            block = name
+            weight = name
         elif tensor.dim() == 1 and tensor.shape[0] == here.size:
-            role = "bias" if f"{prefix}.weight" == block or name == f"{block}_bias" else _NORM_ROLES.get(kind, "other")
-            params.append(_param(name, (here.name,), role, block=block or None))
+            role = (
+                "bias" if f"{prefix}.weight" == weight or name == f"{weight}_bias" else _NORM_ROLES.get(kind, "other")
+            )
+            params.append(_param(name, (here.name,), role, block=weight or None))
         elif tensor.dim() == 0 or kind == "num_batches_tracked":
             params.append(_param(name, tuple(tensor.shape)))
         else:
             raise ValueError(
-                _unreadable(name, tensor, f"it does not fit the {here.size} outputs of '{block or 'input'}'")
+                _unreadable(name, tensor, f"it does not fit the {here.size} outputs of '{weight or 'input'}'")
             )
     return Spec(groups, params)
 
@@ -60,7 +62,7 @@ def _next_group(name: str, prefix: str, tensor: Tensor, last: bool) -> Group:
 
 
 def _layer_axes(name: str, tensor: Tensor, here: Group, is_first: bool) -> tuple[tuple[str | int | Product, ...], bool]:
-    """Axes behind the first, and whether the layer is a depthwise convolution."""
+    """Axes after the first, and whether the layer is a depthwise convolution."""
     out, inputs, *kernel = tensor.shape
     if inputs == here.size:
         return (here.name, *kernel), False

@@ -88,7 +88,7 @@ def _is_own(hook: Any, parts: Mapping[int, nn.Module]) -> bool:
 
 
 def _copied(state: Mapping[str, Any], parts: Mapping[int, nn.Module], memo: dict[int, Any]) -> dict[str, Any]:
-    """A copy of a module's attributes; hooks that somebody hung on it stay behind: they are about that very module.
+    """A copy of a module's attributes; hooks that somebody hung on it are left out: they are about that very module.
 
     So does what ``module.compile()`` made, which would call that module.
     """

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from .spec import Block, Spec
+from .blocks import Block
+from .spec import Spec
 
 DENSE_ABOVE = 0.05
 """Share of non-zero weights above which dense matrix products are faster than listed edges."""

@@ -20,7 +20,8 @@ from typing import Any, TypeAlias
 
 from torch import Tensor
 
-from .blocks import Block, Piece, blocks_of, is_inner, name_of, pieces_of
+from .blocks import Block, Piece, blocks_of, group_of, is_inner, pieces_of
+from .tables import as_html, as_text
 
 Factor: TypeAlias = str | int
 """A group's name, or the number of positions (kernel taps, pixels after Flatten) that never move.
@@ -64,7 +65,11 @@ class Group:
 
 @dataclass(frozen=True)
 class Axis:
-    """One dimension of one parameter: products laid one after the other (several after a concatenation)."""
+    """One dimension of one parameter: products laid one after the other (several after a concatenation).
+
+    >>> print(Axis((("conv", 4, 4),)), Axis((("a",), ("b",))))
+    conv·4·4 a+b
+    """
 
     parts: tuple[Product, ...]
 
@@ -74,7 +79,7 @@ class Axis:
     @property
     def groups(self) -> tuple[str, ...]:
         """Names of the groups on this axis, in order."""
-        return tuple(name_of(f) for part in self.parts for f in part if isinstance(f, str))
+        return tuple(group_of(f) for part in self.parts for f in part if isinstance(f, str))
 
 
 @dataclass(frozen=True)
@@ -172,7 +177,7 @@ class Spec:
         """Number of elements along a factor: of the whole group, or of one of its runs."""
         if isinstance(factor, int):
             return factor
-        group = self.groups[name_of(factor)]
+        group = self.groups[group_of(factor)]
         if not is_inner(factor):
             return group.size
         if group.parent is None:
@@ -295,18 +300,16 @@ class Spec:
     def __deepcopy__(self, memo: object) -> Spec:
         return self  # frozen
 
+    def __repr__(self) -> str:
+        count = len(self.params)
+        groups = f"{len(self.groups)} group{'s' * (len(self.groups) != 1)}"
+        return f"Spec({groups}, {len(self.free)} free, {count} parameter{'s' * (count != 1)})"
+
     def __str__(self) -> str:
-        rows = [("group", "size", "activation", "pinned because", "parameters")]
-        for group in self.groups.values():
-            used = [p.name for p in self.params.values() if any(group.name in axis.groups for axis in p.axes)]
-            shown = ", ".join(used[:3]) + (f" and {len(used) - 3} more" if len(used) > 3 else "")
-            nested = f" (in {group.parent})" if group.parent else ""
-            rows.append((group.name + nested, str(group.size), group.activation, group.why or "-", shown))
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
-        lines.insert(1, "-" * max(map(len, lines)))
-        lines.append(f"{len(self.free)} of {len(self.groups)} groups may be permuted; {len(self.params)} parameters")
-        return "\n".join(lines)
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
 
 def as_axis(value: Axis | Factor | Product) -> Axis:

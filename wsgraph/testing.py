@@ -9,25 +9,25 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.utils import _pytree
 
 from .graph import WeightGraph, to_graph
+from .inputs import ExampleInput, as_call, infer_example_input
 from .modules import double_copy
 from .network import node_offsets
 from .permutation import Permutation
 from .spec import Spec
-from .trace import as_call, trace
+from .tracing import trace
 from .verify import AllDouble
 
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-4, torch.bfloat16: 5e-2, torch.float16: 1e-2}
 
 
 def assert_function_preserved(
-    model: nn.Module, x: Any = None, spec: Spec | None = None, generator: torch.Generator | None = None
+    model: nn.Module, x: ExampleInput | None = None, spec: Spec | None = None, generator: torch.Generator | None = None
 ) -> float:
     """A random element of the symmetry group leaves ``model`` the same function, in float64.
 
@@ -41,8 +41,6 @@ def assert_function_preserved(
     """
     __tracebackhide__ = True
     if x is None:
-        from .inputs import infer_example_input
-
         x = infer_example_input(model)
     spec = spec or trace(model, x)
     copy = double_copy(model)

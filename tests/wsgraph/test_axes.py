@@ -126,7 +126,7 @@ def test_repeated_concatenations_are_pinned():
     tie(inner, ends)
     assert [atom.size for atom in leaves(flat)] == [3, 5]
     assert reasons(heads) == [""]
-    assert reasons(ends) == ["repeated blocks of a concatenation"] * 2
+    assert reasons(ends) == ["repeated concatenation"] * 2
 
 
 def test_concatenations_repeated_along_positions_are_parts():

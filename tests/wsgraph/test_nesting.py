@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from wsgraph import trace
 from wsgraph.axes import Atom, fixed, free, leaves, resolve, tie
 from wsgraph.nesting import join, settle, tell_apart
-from wsgraph.regroup import cut, reshape, runs
+from wsgraph.regroup import cut, into_runs, reshape
 from wsgraph.testing import assert_function_preserved
 
 IMAGE, TOKENS = (2, 3, 8, 8), (2, 5, 6)
@@ -132,7 +132,7 @@ CASES = {
     "grouped convolution of the input": (lambda: chain(nn.Conv2d(4, 8, 1, groups=2), nn.ReLU(), nn.Conv2d(8, 2, 1)), (2, 4, 5, 5), {"0": (8, "0.runs")}),
     "grouped transposed convolution": (lambda: chain(nn.Conv2d(3, 8, 1), nn.ConvTranspose2d(8, 12, 2, 2, groups=4), nn.ReLU(), nn.Conv2d(12, 2, 1)), IMAGE, {"0.runs": 4, "0": (8, "0.runs"), "1": (12, "0.runs")}),
     "GroupNorm on a stream": (lambda: Net(lambda m, x: m.o((lambda h: h + m.b(m.n(h).relu()))(m.a(x))), a=nn.Conv2d(3, 8, 1), b=nn.Conv2d(8, 8, 1), n=nn.GroupNorm(4, 8), o=nn.Conv2d(8, 2, 1)), IMAGE, {"a.runs": 4, "a": (8, "a.runs")}),
-    "GroupNorm behind a concatenation": (
+    "GroupNorm after a concatenation": (
         lambda: Net(lambda m, x: m.o(m.n(torch.cat([m.a(x), m.b(x)], 1)).relu()), a=nn.Conv2d(3, 4, 1), b=nn.Conv2d(3, 6, 1), n=nn.GroupNorm(5, 10), o=nn.Conv2d(10, 2, 1)),
         IMAGE,
         {"a.runs": 2, "a": (4, "a.runs"), "b.runs": 3, "b": (6, "b.runs")},
@@ -195,7 +195,7 @@ def test_heads_against_heads_leave_dims_the_same_in_all():
     assert inside(d) == [[]]
 
 
-def test_blocks_that_are_told_apart_are_a_concatenation():
+def test_runs_that_are_told_apart_are_a_concatenation():
     whole = free(6)
     three, inner = reshape([whole], [3, 2])
     first, last = (tell_apart([inner], leaves(three)[0], k, "selected")[0] for k in (0, 2))
@@ -205,18 +205,18 @@ def test_blocks_that_are_told_apart_are_a_concatenation():
     assert resolve(first) != resolve(last)
 
 
-def test_blocks_told_apart_and_then_used_as_one_are_the_same():
+def test_runs_told_apart_and_then_used_as_one_are_the_same():
     whole = free(6)
     three, inner = reshape([whole], [3, 2])
     first, last = (tell_apart([inner], leaves(three)[0], k, "selected")[0] for k in (0, 2))
-    settle([[inner]])  # a tensor that has lost the blocks
+    settle([[inner]])  # a tensor that has lost the runs
     assert resolve(first) == resolve(last) == resolve(inner)
 
 
 def test_joined_dimensions_come_apart_again():
-    blocks, a, b = Atom(2, pinned="stacked"), free(4), free(4)
-    both = join(blocks, [a, b])
-    assert resolve(tell_apart([both], blocks, 1, "selected")[0]) == resolve(b)
+    runs, a, b = Atom(2, pinned="stacked"), free(4), free(4)
+    both = join(runs, [a, b])
+    assert resolve(tell_apart([both], runs, 1, "selected")[0]) == resolve(b)
     assert resolve(a) != resolve(b)
 
 
@@ -233,5 +233,5 @@ def test_pieces_of_a_pinned_axis_are_pinned():
 
 def test_runs_over_the_end_of_a_part_are_pinned():
     dim = free(3) + free(5)
-    assert runs(dim, 4, "normed together") == []
+    assert into_runs(dim, 4, "normed together") == []
     assert {atom.pinned for atom in leaves(dim)} == {"normed together"}

@@ -91,7 +91,7 @@ def test_uncoupled_permutations_change_the_function(spec):
 
 
 def test_the_wrong_order_of_flatten_breaks_the_function():
-    """Channels come first behind Flatten: (C, H, W), not (H, W, C)."""
+    """Channels come first after Flatten: (C, H, W), not (H, W, C)."""
     model, x = cnn().double(), torch.randn(2, 3, 8, 8, dtype=torch.float64)
     spec = trace(model, x)
     right = spec.params["5.weight"]
@@ -256,7 +256,7 @@ def test_a_soft_permutation_matrix_equals_the_hard_one(dtype):
 
 
 def test_axes_of_several_groups_are_indexed_part_by_part():
-    """Concatenated: one behind the other; product: row-major. A soft map beside a hard one changes nothing."""
+    """Concatenated: one after the other; product: row-major. A soft map beside a hard one changes nothing."""
     spec = Spec([Group("a", 2), Group("b", 3)], [Param("w", (Axis((("a",), ("b", "a"), (2, "b"))),), "weight")])
     a, b = torch.tensor([1, 0]), torch.tensor([2, 0, 1])
     w = torch.arange(14.0)

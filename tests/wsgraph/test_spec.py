@@ -153,7 +153,7 @@ def test_copies_are_the_same_object(spec):
         (("fc1", "input"), (3, 4, 1), ()),
         (("fc1", "input", 1, 1), (3, 4, 1), ()),  # a kernel of one element
         (("fc1", "input", 5, 5), (3, 4, 25), (5, 5)),
-        (("fc1", ("input", 7, 2)), (3, 4, 14), (7, 2)),  # behind Flatten
+        (("fc1", ("input", 7, 2)), (3, 4, 14), (7, 2)),  # after Flatten
         (("fc1", 1, 3, 3), (3, 9), (3, 3)),  # depthwise
         ((("fc1", 2), 1, 3, 3), (3, 18), (2, 3, 3)),  # depthwise with multiplier 2
         (("fc1",), (3, 1), ()),
@@ -191,3 +191,11 @@ def test_the_blocks_of_a_network_hold_all_its_weights():
     graph = to_graph(cnn())
     counted = sum(view.numel() for _, view in graph.blocks)
     assert counted == sum(t.numel() for name, t in graph.tensors.items() if "num_batches" not in name)
+
+
+# ------------------------------------------------------------------------------------------------------------ display
+
+
+def test_a_spec_shows_itself_in_one_line():
+    assert repr(trace(mlp(3, 4, 2))) == "Spec(3 groups, 1 free, 4 parameters)"
+    assert repr(Spec([Group("a", 2)], [Param("w", ("a",))])) == "Spec(1 group, 1 free, 1 parameter)"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from ..graph import WeightGraph
 from ..network import NODE_ROLES, Network, stack_of
 from ..spec import Group, Spec
 from .codes import CODE_SIZE, grid_codes
@@ -17,6 +17,9 @@ from .plan import plan_of
 from .prepare import node_features, prepare
 from .spectral import spectral_codes
 from .sweep import ACTIVATIONS, Sweep
+
+if TYPE_CHECKING:
+    from ..graph import WeightGraph
 
 CODES = ("spectral", "grid")
 
@@ -75,6 +78,12 @@ class Encoder(nn.Module):
 
     Shapes:
         - **output:** ``[N, output]``, rows in the node order of the graph; for a batch, graph after graph.
+
+    Example:
+        >>> from wsgraph import to_graph
+        >>> graph = to_graph(nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 3)))
+        >>> Encoder(EncoderConfig(output=32))(graph).shape
+        torch.Size([23, 32])
     """
 
     def __init__(self, config: EncoderConfig | None = None) -> None:
@@ -152,7 +161,7 @@ class Encoder(nn.Module):
             states = lift(spec, states)
         return {name: self._finish(h) for name, h in states.items()}
 
-    @torch.compiler.disable  # cached tables, as in prepare
+    @torch.compiler.disable  # type: ignore[untyped-decorator] # cached tables, as in prepare
     def _start(
         self, spec: Spec, networks: Sequence[Network], codes: Mapping[str, Tensor], inputs: Mapping[str, Tensor]
     ) -> dict[str, Tensor]:
@@ -179,7 +188,7 @@ class Encoder(nn.Module):
 
 
 def lift(spec: Spec, states: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Add to every block (a head) the mean state of the elements nested in it: often no weight is the block's own."""
+    """Add to every run (a head) the mean state of the elements nested in it: often no weight is the run's own."""
     out = dict(states)
     for group in sorted(spec.groups.values(), key=lambda g: -len(list(spec.lineage(g.name)))):
         if group.parent is not None:

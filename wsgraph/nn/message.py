@@ -6,8 +6,8 @@ Along the edges of a block with weights :math:`\tilde w_{jib}` (target j, source
           m_i = \sum_b \sum_j \tilde w_{jib}\, A'_b h_j \quad\text{(backward)},
 
 which is linear in the weights. Over a dense block that is a matrix product and no per-edge state exists
-(:class:`DenseEdges`); over a list of edges it is PyG message passing (:class:`ListedEdges`), whose cost is proportional
-to the edges that are there.
+(:class:`DenseEdges`); over a list of edges it is PyG message passing (:class:`~wsgraph.nn.listed.ListedEdges`), whose
+cost is proportional to the edges that are there.
 
 The taps are projected on the basis where there are more taps than basis functions; otherwise the basis is folded into
 A, which gives the same sum without touching the weights.
@@ -19,9 +19,6 @@ from typing import Protocol
 
 import torch
 from torch import Tensor
-from torch_geometric.nn import MessagePassing
-
-from .segment import segment_sum
 
 
 class Edges(Protocol):
@@ -111,47 +108,3 @@ class OwnEdges:
         return (self.weights.unsqueeze(-2) @ mix_states(h, fold(self.basis, mix))).squeeze(-2)
 
     backward = forward
-
-
-class ListedEdges:
-    """Listed pairs only, for pruned networks.
-
-    Args:
-        index: ``[2, E]``: source and target of each edge inside their groups, sorted by target.
-        taps: ``[E, t]``.
-        basis: ``[t, b]``.
-        sizes: Number of source and of target nodes.
-    """
-
-    def __init__(self, index: Tensor, taps: Tensor, basis: Tensor, sizes: tuple[int, int]) -> None:
-        self.weights, self.basis = on_basis(taps, basis)
-        self.index, self.sizes = index, sizes
-        self.by_source = torch.argsort(index[0], stable=True)
-
-    def forward(self, h: Tensor, mix: Tensor) -> Tensor:
-        mixed = mix_states(h, fold(self.basis, mix))
-        return _SEND(mixed, self.weights, self.index, self.sizes)
-
-    def backward(self, h: Tensor, mix: Tensor) -> Tensor:
-        mixed = mix_states(h, fold(self.basis, mix))
-        order = self.by_source
-        return _SEND(mixed, self.weights[order], self.index[:, order].flip(0), self.sizes[::-1])
-
-
-class _Send(MessagePassing):
-    """Σ over listed edges of weight times mixed source state; edges are sorted by where they arrive."""
-
-    def __init__(self) -> None:
-        super().__init__(aggr="sum", node_dim=0)
-
-    def forward(self, mixed: Tensor, weights: Tensor, index: Tensor, sizes: tuple[int, int]) -> Tensor:
-        return self.propagate(index, x=(mixed, None), weights=weights, size=sizes)
-
-    def message(self, x_j: Tensor, weights: Tensor) -> Tensor:
-        return torch.einsum("ebm,eb->em", x_j, weights)
-
-    def aggregate(self, inputs: Tensor, index: Tensor, dim_size: int) -> Tensor:
-        return segment_sum(inputs, index, dim_size)
-
-
-_SEND = _Send()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from ..blocks import Block
 from ..network import NODE_ROLES
-from ..spec import Block, Spec
+from ..spec import Spec
 
 
 @dataclass(frozen=True)
@@ -15,7 +16,7 @@ class Step:
 
     Args:
         block: The edges; ``block.source`` is ``None`` for depthwise kernels, which connect every channel to itself.
-        written: One-axis parameters that act on what the block writes (its bias, the norm behind it).
+        written: One-axis parameters that act on what the block writes (its bias, the norm after it).
         read: One-axis parameters that act on what it reads (a norm in front of it).
     """
 

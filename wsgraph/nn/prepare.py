@@ -9,10 +9,11 @@ from math import prod
 import torch
 from torch import Tensor
 
+from ..blocks import Block
 from ..network import NODE_ROLES, Network, stack_of
-from ..spec import Block, Spec
+from ..spec import Spec
 from ..taps import tap_basis
-from .message import DenseEdges, Edges, ListedEdges, OwnEdges, RunEdges
+from .message import DenseEdges, Edges, OwnEdges, RunEdges
 from .plan import Step, plan_of
 
 
@@ -39,7 +40,7 @@ class PreparedStep:
     gain_read: Tensor | None
 
 
-@torch.compiler.disable  # looks up cached tables and slices views: nothing to compile
+@torch.compiler.disable  # type: ignore[untyped-decorator] # looks up cached tables and slices views: nothing to compile
 def prepare(spec: Spec, networks: Sequence[Network], basis: int, dtype: torch.dtype) -> list[PreparedStep]:
     """Numbers of all steps for networks of one architecture, stacked on a leading axis (none for a single network)."""
     tensors = {name: stack_of(networks, name) for name in networks[0].tensors}
@@ -67,6 +68,8 @@ def _prepare_step(
     elif block.runs > 1:
         edges = RunEdges(taps, functions)
     elif support is not None and block in support:
+        from .listed import ListedEdges  # with PyG, which dense networks do without
+
         index = support[block]
         edges = ListedEdges(index, taps[index[1], index[0]], functions, (taps.shape[1], taps.shape[0]))
     else:
@@ -83,7 +86,7 @@ def _prepare_step(
 
 
 def norm_gain(spec: Spec, blocks: Sequence[Block], tensors: Mapping[str, Tensor], dtype: torch.dtype) -> Tensor | None:
-    r"""What a norm multiplies each node with, :math:`\gamma / \sqrt{v}` of rms 1 over the nodes; ``None`` without a norm.
+    r"""What a norm multiplies each node with, :math:`\gamma / \sqrt{v}` of rms 1 over the nodes, or ``None``.
 
     In front of a norm the scale of a neuron's weights means nothing. Together with this factor it does: a network with
     BatchNorm then looks like the plain network it computes.

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import torch
-from scipy.linalg import eigh
 from torch import Tensor
 from torch.nn.functional import pad
 
@@ -97,7 +96,7 @@ def _apart(weight: Tensor, tolerance: float) -> Tensor:
 
 
 def _leading(rows: Sequence[Tensor], count: int) -> tuple[Tensor, Tensor]:
-    """Leading eigenvalues ``[..., k]`` and eigenvectors ``[..., d, k]`` of MᵀM, falling, from the smaller Gram matrix."""
+    """Leading eigenvalues ``[..., k]`` and eigenvectors ``[..., d, k]`` of MᵀM, falling, by the smaller Gram matrix."""
     d = rows[0].shape[-1]
     if sum(r.shape[-2] for r in rows) >= d:
         return _eigenvectors(torch.stack([r.mT @ r for r in rows]).sum(0), count)
@@ -112,6 +111,8 @@ def _eigenvectors(gram: Tensor, count: int) -> tuple[Tensor, Tensor]:
     if n <= WHOLE:
         values, vectors = torch.linalg.eigh(gram)
         return values.flip(-1)[..., :count], vectors.flip(-1)[..., :count]
+    from scipy.linalg import eigh
+
     found = [eigh(g, subset_by_index=(max(n - count, 0), n - 1)) for g in gram.reshape(-1, n, n).cpu().numpy()]
     values, vectors = (torch.stack([torch.from_numpy(pair[k].copy()) for pair in found]) for k in (0, 1))
     values, vectors = values.flip(-1).to(gram), vectors.flip(-1).to(gram)

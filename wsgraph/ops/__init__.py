@@ -26,7 +26,7 @@ from .core import inherit as inherit
 from .core import name_of as name_of
 from .core import unknown as unknown
 from .core import values_in as values_in
-from .pointwise import pointwise
+from .elementwise import pointwise
 
 __all__ = [
     "CONSTANT", "HANDLERS", "POSITION", "State", "Value", "apply", "attention", "handles", "inherit", "is_known",

@@ -8,7 +8,7 @@ from typing import Any, cast
 from torch import fx
 
 from ..axes import Atom, Dim, free, leaves, pin, resolve, size_of, tie
-from ..regroup import runs
+from ..regroup import into_runs
 from .core import POSITION, State, Value, handles, mark_feature, pin_positions, positions, unknown
 
 
@@ -59,17 +59,17 @@ def _grouped(state: State, inputs: Dim, outputs: Dim, filters: Dim, groups: int,
         transposed: Whether the weight has the inputs first.
     """
     reads, writes = (size_of(dim) // groups for dim in (inputs, outputs))
-    pairs = runs(inputs, reads, f"conv with {groups} groups")
+    pairs = into_runs(inputs, reads, f"conv with {groups} groups")
     mark_feature(inputs)
     if not pairs:
         for dim in (outputs, filters):
             pin(dim, f"conv with {groups} groups")
         return
-    written = [(Atom(writes, inside=tuple(leaves((blocks,)))),) for blocks, _ in pairs]
-    tie(outputs, tuple(blocks + run for (blocks, _), run in zip(pairs, written, strict=True)))
-    for (blocks, read), run in zip(pairs, written, strict=True):
+    written = [(Atom(writes, inside=tuple(leaves((runs,)))),) for runs, _ in pairs]
+    tie(outputs, tuple(runs + run for (runs, _), run in zip(pairs, written, strict=True)))
+    for (runs, read), run in zip(pairs, written, strict=True):
         if size_of(filters) > 1:
-            state.contract((run if transposed else read,), filters, aligned=[(blocks,)])
+            state.contract((run if transposed else read,), filters, aligned=[(runs,)])
 
 
 @handles("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")

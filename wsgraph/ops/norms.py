@@ -8,7 +8,7 @@ from typing import Any
 from torch import fx
 
 from ..axes import Atom, size_of, tie
-from ..regroup import runs
+from ..regroup import into_runs
 from .core import State, Value, handles, inherit, name_of
 
 
@@ -36,7 +36,7 @@ def group_norm(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
     data, groups, scale, shift = (*args, None, None)[:4]
     channels = size_of(data.dims[1])
     if groups not in (1, channels):
-        runs(data.dims[1], channels // groups, f"GroupNorm with {groups} groups of {channels // groups} channels")
+        into_runs(data.dims[1], channels // groups, f"GroupNorm with {groups} groups of {channels // groups} channels")
     return _norm(state, data, [1], {"norm_scale": scale, "norm_shift": shift})
 
 

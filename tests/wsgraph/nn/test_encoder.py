@@ -113,7 +113,7 @@ def test_a_dense_network_has_no_list_of_edges():
 
 
 class PreNorm(nn.Module):
-    """A residual stream whose norms stand in front of the layers, and one behind everything."""
+    """A residual stream whose norms stand in front of the layers, and one after everything."""
 
     def __init__(self):
         super().__init__()

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from wsgraph.nn import segment
-from wsgraph.nn.message import DenseEdges, ListedEdges, OwnEdges
+from wsgraph.nn.listed import ListedEdges
+from wsgraph.nn.message import DenseEdges, OwnEdges
 from wsgraph.taps import tap_basis
 
 SHAPES = [((), 4), ((3, 3), 4), ((3, 3), 9), ((7, 7), 4), ((2,), 4)]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .graph import WeightGraph
-from .spec import Group
+if TYPE_CHECKING:
+    from .graph import WeightGraph
+    from .spec import Group
 
 SHOWN = 12
 """Neurons drawn per group; the rest are an ellipsis."""

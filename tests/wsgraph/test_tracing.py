@@ -1,6 +1,5 @@
 import copy
 import logging
-import sys
 
 import pytest
 import torch
@@ -239,7 +238,7 @@ def test_a_function_with_another_closure_is_another_architecture():
 
 def test_an_unverified_trace_does_not_serve_one_who_asks_for_verification(exports, monkeypatch):
     verified = []
-    monkeypatch.setattr(sys.modules["wsgraph.trace"], "verify_spec", lambda *_: verified.append(1))
+    monkeypatch.setattr("wsgraph.tracing.verify_spec", lambda *_: verified.append(1))
     model = mlp(6, 13, 3)
     trace(model, verify=False)
     assert verified == []
@@ -269,7 +268,7 @@ def test_control_flow_that_depends_on_data(capfd, caplog):
     ) as error:
         trace(Branching(), torch.randn(2, 4))
     assert "to_graph(model, spec=Spec(groups=..., params=...))" in str(error.value)
-    assert "test_trace.py, line " in str(error.value)
+    assert "test_tracing.py, line " in str(error.value)
     assert ": return self.fc(x) if x.sum() > 0 else -self.fc(x)" in str(error.value)
     assert (*capfd.readouterr(), caplog.text) == ("", "", "")  # torch keeps its own account to itself
     assert logging.root.manager.disable == 0

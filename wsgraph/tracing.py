@@ -18,24 +18,23 @@ from torch import Tensor, fx, nn
 
 from . import ops
 from .architecture import architecture_key
-from .axes import Atom, Dim, fixed, part_size, pin, resolve
-from .inputs import infer_example_input
+from .axes import Atom, Dim, fixed, pin
+from .inputs import ExampleInput, as_call, infer_example_input
 from .modules import tensors_of
-from .nesting import anchor, parent_of, renewed
+from .naming import INPUT, OUTPUT, GroupNames
+from .nesting import anchor, renewed
 from .quiet import quiet
 from .scaling import find_scalings
 from .shell import shell
-from .spec import Axis, Factor, Group, Param, Scaling, Spec
+from .spec import Axis, Param, Scaling, Spec
 from .verify import call, verify_spec
-
-INPUT, OUTPUT, UNUSED = "network input", "network output", "not used by forward"
 
 _CACHE: OrderedDict[Any, tuple[Spec, bool]] = OrderedDict()  # and whether it was verified
 _CACHE_SIZE = 256
 _TRACING = threading.RLock()  # torch.export keeps its state in globals
 
 
-def trace(model: nn.Module, example_input: Any = None, *, verify: bool = True) -> Spec:
+def trace(model: nn.Module, example_input: ExampleInput | None = None, *, verify: bool = True) -> Spec:
     """Find which axes of which parameters must be permuted together.
 
     The model is exported with :func:`torch.export.export` and its graph interpreted on abstract tensors whose
@@ -52,6 +51,11 @@ def trace(model: nn.Module, example_input: Any = None, *, verify: bool = True) -
     Returns:
         The :class:`Spec`; ``print(spec)`` shows the groups and why the pinned ones are pinned. Networks of one
         architecture are traced once.
+
+    Example:
+        >>> from torch import nn
+        >>> trace(nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 3)))
+        Spec(3 groups, 1 free, 4 parameters)
     """
     if not tensors_of(model):
         raise ValueError(f"{type(model).__name__} has no parameters, so it has no symmetry to find")
@@ -84,13 +88,6 @@ def _remembered(key: Hashable | None) -> tuple[Spec | None, bool]:
     with suppress(KeyError):  # another thread may just have dropped it
         _CACHE.move_to_end(key)
     return found
-
-
-def as_call(example_input: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Positional and keyword arguments of the forward call that ``example_input`` stands for."""
-    if isinstance(example_input, Mapping):
-        return (), dict(example_input)
-    return (tuple(example_input) if isinstance(example_input, (tuple, list)) else (example_input,)), {}
 
 
 def _export(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.export.ExportedProgram:
@@ -278,90 +275,3 @@ def _with_tied(scaling: Scaling, owner: Mapping[int, str], tensors: Mapping[str,
         return tuple((name, dim) for known, dim in slots for name, t in tensors.items() if owner.get(id(t)) == known)
 
     return Scaling(scaling.group, names(scaling.up), names(scaling.down))
-
-
-class GroupNames:
-    """Turns atoms into groups with names: the first layer that writes to a group names it."""
-
-    def __init__(self) -> None:
-        self._names: dict[tuple[int, ...], str] = {}
-        self._atoms: dict[str, tuple[Atom, ...]] = {}
-
-    def visit(self, param: str, k: int, dim: Any, reads: bool) -> None:
-        layer = param.rpartition(".")[0] or param
-        for part in resolve(dim):
-            if not any(atom.feature for atom in part):
-                continue
-            if all(atom.pinned for atom in part):
-                why = {INPUT: "input", OUTPUT: "output"}.get(part[0].pinned, layer if not reads else f"{layer}.input")
-                self._add(part, why)
-            else:
-                blocks = {parent_of(atom) for atom in part}
-                for atom in part:
-                    if not atom.pinned and atom not in blocks:
-                        self._add_nested(atom, layer)
-
-    def _add_nested(self, atom: Atom, name: str) -> None:
-        if (blocks := parent_of(atom)) is not None:
-            self._add_nested(blocks, f"{name}.runs")
-        self._add((atom,), name)
-
-    def _add(self, part: tuple[Atom, ...], name: str) -> None:
-        key = self._key(part)
-        if key in self._names:
-            return
-        taken, base, count = set(self._names.values()), name, 2
-        while name in taken:
-            name, count = f"{base}.{count}", count + 1
-        self._names[key] = name
-        self._atoms[name] = part
-
-    @staticmethod
-    def _key(part: tuple[Atom, ...]) -> tuple[int, ...]:
-        return tuple(id(atom) for atom in part if atom.size > 1) or tuple(id(atom) for atom in part[:1])
-
-    def name(self, part: tuple[Atom, ...]) -> str | None:
-        """Name of the group made of these atoms, if there is one."""
-        return self._names.get(self._key(part))
-
-    def axis(self, dim: Any) -> Axis:
-        return Axis(tuple(self._product(part) for part in resolve(dim)))
-
-    def _product(self, part: tuple[Atom, ...]) -> tuple[Factor, ...]:
-        whole = self.name(part)
-        if whole is not None and parent_of(part[0]) is None:
-            return (whole,)
-        factors: list[Factor] = []
-        for atom, before in zip(part, (None, *part), strict=False):
-            name = None if atom.pinned else self.name((atom,))
-            blocks = parent_of(atom)
-            if name is None or blocks is None:
-                factors.append(name or atom.size)
-            elif before is blocks:  # the group's runs are those of the factor before: it stands for both
-                factors[-1] = name
-            else:
-                factors.append(f"/{name}")
-        kept = [f for f in factors if f != 1]
-        return tuple(kept) or (1,)
-
-    def groups(self, used: set[str]) -> list[Group]:
-        """The groups that parameters use, and those they are nested in."""
-        found = {name: self._group(name, part) for name, part in self._atoms.items()}
-        for name in list(used):
-            parent = found[name].parent
-            while parent is not None:
-                used.add(parent)
-                parent = found[parent].parent
-        rank = {INPUT: 0, OUTPUT: 2}
-        return sorted((g for g in found.values() if g.name in used), key=lambda g: rank.get(g.why, 1))
-
-    def _group(self, name: str, part: tuple[Atom, ...]) -> Group:
-        why = next((atom.pinned for atom in part if atom.pinned), "")
-        activation = next((a for atom in part for a in atom.activations), "identity")
-        shape = tuple(atom.size for atom in part) if why else ()
-        blocks = parent_of(part[0])
-        parent = None if blocks is None else self.name((blocks,))
-        return Group(name, part_size(part) * self._runs(blocks), why, activation, shape, parent)
-
-    def _runs(self, blocks: Atom | None) -> int:
-        return 1 if blocks is None else blocks.size * self._runs(parent_of(blocks))

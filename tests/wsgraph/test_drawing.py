@@ -6,7 +6,7 @@ from PIL import Image
 from torch import nn
 
 from wsgraph import draw, to_graph
-from wsgraph.draw import SHOWN
+from wsgraph.drawing import SHOWN
 
 
 @pytest.fixture
