@@ -15,10 +15,10 @@ from rich.table import Table
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .barrier import Barrier, barrier
 from .data import load
-from .match import match
-from .merge import merge
+from .judging.barrier import Barrier, barrier
+from .matching import match
+from .merging.merge import merge
 from .plots import add_output, plot_lines
 from .progress import progress
 

@@ -11,7 +11,7 @@ from torch.nn.functional import softplus
 from wsgraph.blocks import Block
 from wsgraph.network import Network, stack_of
 
-from .projection import soft_maps
+from .projection.assignment import soft_maps
 
 
 class Refine(nn.Module):
@@ -35,9 +35,7 @@ class Refine(nn.Module):
         self.temperature, self.iterations = temperature, iterations
         self.raw = nn.Parameter(torch.zeros(steps + 1, 2))
 
-    def forward(
-        self, a: Sequence[Network], b: Sequence[Network], scores: Mapping[str, Tensor]
-    ) -> dict[str, Tensor]:
+    def forward(self, a: Sequence[Network], b: Sequence[Network], scores: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Refined scores of K pairs of one architecture, group name → ``[K, n, n]``."""
         if any(s.shape[-2] != s.shape[-1] for s in scores.values()):
             raise ValueError("the networks have different widths, which refinement cannot match; use refine=0")

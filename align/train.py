@@ -17,12 +17,12 @@ from hydra import compose
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
-from .compare import compare, results_table
 from .configuration import config_folder, require_arch
 from .deep_align import DeepAlign, config_from
-from .logs import Logs
-from .report import write_run
-from .trainer import TrainConfig, make_fabric, train_aligner
+from .judging.compare import compare, results_table
+from .learning.logs import Logs
+from .learning.report import write_run
+from .learning.trainer import TrainConfig, make_fabric, train_aligner
 from .zoo import Zoo
 from .zoo.composed import FAILURES, build_zoos
 

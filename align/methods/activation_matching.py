@@ -17,10 +17,10 @@ from wsgraph import Spec, to_graph
 from wsgraph.randomness import OwnDraws, seeded
 from wsgraph.shell import shell
 
-from ..activations import captured
 from ..alignment import Alignment
-from ..batches import Data, input_batches
 from ..progress import progress
+from ..running.batches import Data, input_batches
+from .activations import captured
 
 SIMILARITIES = ("correlation", "covariance", "inner")
 

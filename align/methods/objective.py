@@ -14,8 +14,8 @@ from wsgraph.modules import tensors_of
 from wsgraph.randomness import OwnDraws
 from wsgraph.shell import shell
 
-from ..barrier import call, evaluate, interpolate
-from ..batches import Data, batches, for_model, is_pair
+from ..judging.barrier import call, evaluate, interpolate
+from ..running.batches import Data, batches, for_model, is_pair
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 

@@ -20,11 +20,11 @@ from wsgraph import Permutation, Spec, WeightGraph
 from wsgraph.randomness import seeded
 
 from ..alignment import Alignment, counted
-from ..batches import Data
-from ..implicit import implicit_maps
-from ..networks import as_graph
 from ..progress import progress
-from ..projection import hard_maps, soft_maps
+from ..projection.assignment import hard_maps, soft_maps
+from ..projection.implicit import implicit_maps
+from ..running.batches import Data
+from ..running.networks import as_graph
 from .objective import Best, LineLoss, Loss
 
 COSTS = ("rnd", "mid", "l2")

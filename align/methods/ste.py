@@ -17,8 +17,8 @@ from wsgraph import Spec, to_graph
 from wsgraph.randomness import seeded
 
 from ..alignment import Alignment
-from ..batches import Data
 from ..progress import progress
+from ..running.batches import Data
 from .objective import Best, LineLoss, Loss
 from .weight_matching import Ascent
 

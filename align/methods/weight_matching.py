@@ -20,7 +20,7 @@ from wsgraph.randomness import seeded
 
 from ..alignment import Alignment, counted
 from ..progress import progress
-from ..projection import hard_maps
+from ..projection.assignment import hard_maps
 from ..sums import inner
 
 LARGE = 1e30

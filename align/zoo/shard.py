@@ -13,7 +13,7 @@ from torch import Tensor
 
 from wsgraph.files import save_tensors
 
-from ..barrier import evaluate
+from ..judging.barrier import evaluate
 from .config import ZooConfig
 from .memory import keep_freed_memory
 from .task import Split, Task
