@@ -13,7 +13,8 @@ from torch import Tensor
 from wsgraph import Permutation, Spec, WeightGraph
 from wsgraph.files import load_tensors, save_tensors
 
-from .projection.assignment import hard_maps_of, soft_maps
+from .projection.assignment import hard_maps_of
+from .projection.sinkhorn import soft_maps
 from .sums import squared_distance
 
 N = TypeVar("N")

@@ -12,10 +12,11 @@ from typing import Any
 import torch
 from rich.console import Console
 from rich.table import Table
-from torch import Tensor, nn
+from torch import nn
 from torch.nn import functional as F
 
 from .data import load
+from .data.dataset import Split
 from .judging.barrier import Barrier, barrier
 from .matching import match
 from .merging.merge import merge
@@ -36,8 +37,6 @@ METHODS: dict[str, dict[str, Any]] = {
 """What the demo runs, with fewer iterations than the defaults where it is the optimiser that takes the time."""
 
 LABELS = {"identity": "not aligned"}
-
-Split = tuple[Tensor, Tensor]
 
 
 def digits() -> tuple[Split, Split]:

@@ -23,7 +23,7 @@ from .alignment import counted
 from .matching import match
 from .methods.weight_matching import Ascent, units
 from .progress import progress
-from .running.networks import Network, as_graph, read_state_dicts
+from .running.networks import NetworkLike, as_graph, read_state_dicts
 
 STRATEGIES = ("reference", "merge_many", "universe")
 
@@ -50,7 +50,7 @@ class Universe:
 
 
 def match_many(
-    networks: Sequence[Network],
+    networks: Sequence[NetworkLike],
     strategy: str = "universe",
     *,
     method: str = "weight_matching",

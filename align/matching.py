@@ -1,4 +1,4 @@
-"""Every aligner behind one call."""
+"""Every aligner by one call."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from .methods.activation_matching import activation_matching
 from .methods.sinkhorn import sinkhorn_rebasin
 from .methods.ste import straight_through
 from .methods.weight_matching import weight_matching
-from .running.batches import Data, require_samples
-from .running.networks import Network, as_graph, read_state_dicts, require_modules
+from .running.batches import Samples, require_samples
+from .running.networks import NetworkLike, as_graph, read_state_dicts, require_modules
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class _Call:
     a: Any
     b: Any
     init: Alignment | None
-    data: Data
+    data: Samples
     samples: int | None
     example_input: Tensor | None
     spec: Spec | None
@@ -49,7 +49,7 @@ class _Call:
     def graphs(self) -> tuple[WeightGraph, WeightGraph]:
         return as_graph(self.a, **self.tracing), as_graph(self.b, **self.tracing)
 
-    def require_data(self, method: str, hint: str) -> Data:
+    def require_data(self, method: str, hint: str) -> Samples:
         if self.data is None:
             raise ValueError(f"{method} needs data: pass {hint}")
         return self.data
@@ -89,7 +89,7 @@ def _deep_align(c: _Call) -> Alignment:
     return aligner(a, b)
 
 
-_READING = Lock()  # whoever comes first reads the pretrained aligner, and threads behind it wait
+_READING = Lock()  # whoever comes first reads the pretrained aligner, and the other threads wait
 
 
 @cache
@@ -122,11 +122,11 @@ STARTABLE = ("weight_matching", "ste", "sinkhorn")
 
 
 def match(
-    a: Network,
-    b: Network,
+    a: NetworkLike,
+    b: NetworkLike,
     method: str = "weight_matching",
     *,
-    data: Data = None,
+    data: Samples = None,
     samples: int | None = None,
     example_input: Tensor | None = None,
     spec: Spec | None = None,

@@ -19,12 +19,12 @@ from wsgraph.modules import tensors_of, with_tensors
 from wsgraph.shell import shell
 
 from ..data import load
-from ..judging.barrier import evaluate
+from ..data.dataset import Split
 from ..matching import match
 from ..merging.merge import REPAIRS, merge
 from ..progress import progress
+from ..running.outputs import evaluate
 from ..zoo.architectures import resnet20, seeded
-from ..zoo.task import Split
 
 KIND = "align.benchmark.repair"
 METHODS = ("identity", "weight_matching", "activation_matching")

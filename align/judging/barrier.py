@@ -9,27 +9,26 @@ r"""How far apart two networks' basins are: the loss along the line between them
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 from torch.nn import functional as F
 
 from wsgraph import WeightGraph
 from wsgraph.modules import tensors_of
-from wsgraph.randomness import OwnDraws
 from wsgraph.shell import shell
 
 from ..alignment import Alignment, apply_each
 from ..progress import progress
-from ..running.batches import Data, batches
-from ..running.layout import channels_last
+from ..running import batchnorm
+from ..running.batches import Samples
+from ..running.interpolation import interpolate, require_same_shapes
 from ..running.networks import require_modules
-from ..running.stacked import over_networks, slow_together
+from ..running.outputs import Loss, evaluate
+from ..running.stacked import slow_together
 
-Loss = Callable[[Tensor, Tensor], Tensor]
 TOGETHER = 2_000_000
 """Weights evaluated at once: points on the line (and pairs) are vectorised up to this many, then taken in turn."""
 
@@ -82,9 +81,9 @@ def barrier(
     a: nn.Module | Sequence[nn.Module],
     b: nn.Module | Sequence[nn.Module],
     loss: Loss = F.cross_entropy,
-    data: Data = None,
+    data: Samples = None,
     points: int = 25,
-    reset_batchnorm: Data = None,
+    reset_batchnorm: Samples = None,
     *,
     alignment: Alignment | Sequence[Alignment] | None = None,
 ) -> Barrier:
@@ -128,7 +127,7 @@ def barrier(
             now = jobs[start : start + chunk]
             networks = [interpolate(*ends[i], float(lam[k])) for i, k in now]
             if reset_batchnorm is not None:
-                networks = [_reset(template, networks[0], reset_batchnorm)]
+                networks = [tensors_of(batchnorm.reset_batchnorm(template, networks[0], reset_batchnorm))]
             losses[start : start + len(now)], found = evaluate(template, networks, loss, data)
             if found is not None:
                 classes, hits[start : start + len(now)] = True, found
@@ -142,64 +141,3 @@ def _networks(networks: nn.Module | Sequence[nn.Module]) -> list[nn.Module]:
     found: list[nn.Module] = [networks] if single else list(networks)  # type: ignore[list-item, arg-type]
     require_modules("barrier runs the networks", found)
     return found
-
-
-def require_same_shapes(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> None:
-    """Raise unless two networks have the same parameters, naming the first that differs."""
-    for name in dict.fromkeys([*a, *b]):
-        x, y = (tuple(t[name].shape) if name in t else "missing" for t in (a, b))
-        if x != y:
-            raise ValueError(f"the networks have different architectures: '{name}' is {x} in one and {y} in another")
-
-
-def interpolate(a: Mapping[str, Tensor], b: Mapping[str, Tensor], weight: float) -> dict[str, Tensor]:
-    """weight · a + (1 − weight) · b, new tensors throughout; counters are copied from a."""
-    return {k: weight * x + (1 - weight) * b[k] if x.is_floating_point() else x.clone() for k, x in a.items()}
-
-
-@torch.no_grad()
-def evaluate(
-    template: nn.Module, networks: Sequence[Mapping[str, Tensor]], loss: Loss, data: Data
-) -> tuple[Tensor, Tensor | None]:
-    """Mean loss and accuracy of several networks of one architecture, vectorised over the networks where torch can.
-
-    Args:
-        template: A module of the architecture in eval mode; not the caller's own, but a shell of it.
-        networks: Their tensors.
-        loss: Of outputs and targets.
-        data: A pair (inputs, targets) or a loader of such pairs.
-
-    Shapes:
-        - **output:** two vectors of ``len(networks)``; the second is ``None`` when targets are not classes
-    """
-    stacked = {k: torch.stack([n[k].detach() for n in networks]) for k in networks[0]} if len(networks) > 1 else None
-    total, hits, count, classes = torch.zeros(len(networks)), torch.zeros(len(networks)), 0, False
-    draws = OwnDraws()
-    for x, y in batches(data, template):
-        if y is None:
-            raise ValueError("data has no targets; pass (inputs, targets) or a loader of such pairs")
-        with draws:
-            if stacked is None:
-                out = call(template, networks[0], channels_last(template, x))[None]
-            else:
-                out = over_networks(template, lambda n, x=x: call(template, n, x), stacked, rewind=False)
-        total += len(x) * torch.stack([loss(o, y) for o in out]).cpu()
-        if out.dim() == 3 and y.dim() == 1 and not y.is_floating_point():
-            classes = True
-            hits += (out.argmax(-1) == y).sum(1).cpu()
-        count += len(x)
-    return total / count, hits / count if classes else None
-
-
-def call(template: nn.Module, tensors: Mapping[str, Tensor], x: Tensor) -> Tensor:
-    """Outputs of ``template`` with other tensors; all names of tied ones are among them.
-
-    For a moment they are in the template itself, so let it be a shell of the caller's module.
-    """
-    return functional_call(template, dict(tensors), (x,), tie_weights=False)
-
-
-def _reset(template: nn.Module, network: dict[str, Tensor], data: Data) -> dict[str, Tensor]:
-    from ..merging.repair import reset_batchnorm
-
-    return tensors_of(reset_batchnorm(template, network, data))

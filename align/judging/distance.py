@@ -10,15 +10,15 @@ from torch import Tensor
 
 from ..matching import match
 from ..progress import progress
-from ..running.networks import Network, read_state_dicts
+from ..running.networks import NetworkLike, read_state_dicts
 
 
-def distance(a: Network, b: Network, method: str = "weight_matching", **options: Any) -> float:
+def distance(a: NetworkLike, b: NetworkLike, method: str = "weight_matching", **options: Any) -> float:
     """min over permutations (as found by ``method``) of ‖a − P·b‖: zero exactly for permuted copies."""
     return match(a, b, method, **options).distance
 
 
-def pairwise_distance(networks: Sequence[Network], method: str = "weight_matching", **options: Any) -> Tensor:
+def pairwise_distance(networks: Sequence[NetworkLike], method: str = "weight_matching", **options: Any) -> Tensor:
     """The distance between all pairs of a set of networks of one architecture.
 
     The smaller of both directions counts, so that the matrix is symmetric.

@@ -18,7 +18,7 @@ from ..deep_align import DeepAlign
 from ..matching import match
 from ..progress import progress
 from ..zoo import Zoo
-from ..zoo.task import Part
+from ..zoo.task import SplitName
 from .barrier import Barrier, barrier
 
 Pairs = list[tuple[int, int]]
@@ -45,7 +45,7 @@ def line_barrier(
     zoo: Zoo,
     pairs: Pairs,
     moved: Sequence[nn.Module],
-    part: Part = "test",
+    part: SplitName = "test",
     samples: int | None = None,
     points: int = 25,
 ) -> Barrier:

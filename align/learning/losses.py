@@ -6,7 +6,7 @@ All functions take pairs of one architecture, stacked: ``scores[group]`` is ``[K
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +19,7 @@ from wsgraph.shell import shell
 
 from ..alignment import STATISTICS
 from ..running.layout import channels_last
+from ..running.outputs import Loss
 from ..running.stacked import over_networks, slow_together
 
 Stack = Mapping[str, Tensor]
@@ -58,7 +59,7 @@ def lmc(
     moved: Stack,
     inputs: Tensor,
     targets: Tensor,
-    loss: Callable[[Tensor, Tensor], Tensor] = F.cross_entropy,
+    loss: Loss = F.cross_entropy,
 ) -> Tensor:
     r"""ℓ_LMC: task loss half way to the softly permuted network, L(½ a + ½ P·b), mean over pairs.
 

@@ -13,14 +13,14 @@ from torch.func import vmap
 from wsgraph import Permutation, Spec
 
 from ..deep_align import DeepAlign
-from ..projection.assignment import hard_maps, soft_maps
+from ..projection.assignment import hard_maps
+from ..projection.sinkhorn import soft_maps
+from ..running.networks import Tensors
 from . import losses
 from .pairs import Pair, generator
 
 if TYPE_CHECKING:
     from .trainer import TrainConfig
-
-Tensors = dict[str, Tensor]
 
 
 def step_losses(

@@ -11,12 +11,12 @@ from wsgraph import WeightGraph, to_graph
 from wsgraph.modules import tensors_of, with_tensors
 
 from ..alignment import Alignment, apply_each
-from ..judging.barrier import require_same_shapes
 from ..matching import METHODS
-from ..running.batches import Data
+from ..running.batches import Samples
+from ..running.batchnorm import reset_batchnorm
+from ..running.interpolation import require_same_shapes
 from ..running.networks import require_modules
 from .repair import repair as apply_repair
-from .repair import reset_batchnorm
 from .scale import match_scale
 
 REPAIRS = ("none", "batchnorm", "repair")
@@ -28,7 +28,7 @@ def merge(
     alignment: Alignment | Sequence[Alignment] | None = None,
     weights: Sequence[float] | None = None,
     repair: str = "none",
-    data: Data = None,
+    data: Samples = None,
     scale: bool = False,
 ) -> nn.Module:
     """The (weighted) average of two or more networks, as a new module.

@@ -1,8 +1,8 @@
-"""Give a merged network sane activations again: BatchNorm statistics anew, or REPAIR.
+"""REPAIR: give a merged network sane activations again.
 
 Averaging weights shrinks the variance of what layers compute. Networks with BatchNorm need their running statistics
-measured again; for others, REPAIR shifts and scales every layer's outputs to the mean and standard deviation that the
-endpoints have on average, and folds that into the weights.
+measured again (:mod:`align.running.batchnorm`); for others, REPAIR shifts and scales every layer's outputs to the mean
+and standard deviation that the endpoints have on average, and folds that into the weights.
 """
 
 from __future__ import annotations
@@ -14,30 +14,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from wsgraph.modules import tensors_of, with_tensors
 from wsgraph.randomness import OwnDraws
 from wsgraph.shell import shell
 
-from ..running.batches import Data, batches
-from ..running.modes import evaluating
+from ..running.batches import Samples, batches
+from ..running.batchnorm import measure_norms, own_copy, reset_batchnorm
 
 Layer = nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d
 
 
 @torch.no_grad()
-def reset_batchnorm(template: nn.Module, tensors: Mapping[str, Tensor] | None, data: Data) -> nn.Module:
-    """A copy of ``template`` holding ``tensors`` whose BatchNorm statistics are averages over ``data``."""
-    model = _copy(template, tensors)
-    norms = [m for m in model.modules() if isinstance(m, _BatchNorm) and m.track_running_stats]
-    for m in norms:
-        m.reset_running_stats()
-    if norms:
-        _measure(model, norms, data)
-    return model
-
-
-@torch.no_grad()
-def repair(merged: nn.Module, endpoints: Sequence[nn.Module], data: Data) -> nn.Module:
+def repair(merged: nn.Module, endpoints: Sequence[nn.Module], data: Samples) -> nn.Module:
     """REPAIR: every hidden layer of ``merged`` gets the endpoints' average mean and standard deviation per channel.
 
     Args:
@@ -48,7 +35,7 @@ def repair(merged: nn.Module, endpoints: Sequence[nn.Module], data: Data) -> nn.
     Returns:
         A copy, corrections folded into weights and biases, BatchNorm statistics measured anew.
     """
-    model = _copy(merged, None)
+    model = own_copy(merged)
     goals = [_output_moments(e, data) for e in endpoints]
     layers = _layers(model)
     hidden = [name for name in list(goals[0])[:-1] if layers[name].bias is not None]  # in order of execution
@@ -58,32 +45,10 @@ def repair(merged: nn.Module, endpoints: Sequence[nn.Module], data: Data) -> nn.
         norms[name] = _norm_to(mean, std)
     inner = [m for m in model.modules() if isinstance(m, _BatchNorm) and m.track_running_stats]
     with _normalised({layers[name]: norm for name, norm in norms.items()}):
-        _measure(model, [*inner, *norms.values()], data)
+        measure_norms(model, [*inner, *norms.values()], data)
     for name, norm in norms.items():
         _fold(layers[name], norm)
     return reset_batchnorm(model, None, data)
-
-
-def _copy(model: nn.Module, tensors: Mapping[str, Tensor] | None) -> nn.Module:
-    held = tensors_of(model) if tensors is None else tensors
-    done: dict[int, Tensor] = {}  # tied entries stay one tensor
-    return with_tensors(model, {k: done.setdefault(id(t), t.detach().clone()) for k, t in held.items()})
-
-
-def _measure(model: nn.Module, norms: Sequence[_BatchNorm], data: Data) -> None:
-    """Run ``data`` through a module of ours; the statistics of ``norms`` become averages over all samples."""
-    momenta, seen, draws = [m.momentum for m in norms], 0, OwnDraws()
-    with evaluating(model):
-        for m in norms:
-            m.train()
-        for x, _ in batches(data, model):
-            seen += len(x)
-            for m in norms:
-                m.momentum = len(x) / seen  # a plain average: every sample counts alike
-            with draws:
-                model(x)
-    for m, momentum in zip(norms, momenta, strict=True):
-        m.momentum = momentum
 
 
 def _layers(model: nn.Module) -> dict[str, Layer]:
@@ -133,7 +98,7 @@ def _fold(layer: Layer, norm: nn.BatchNorm1d) -> None:
     layer.bias.copy_((layer.bias - norm.running_mean) * factor + norm.bias)
 
 
-def _output_moments(model: nn.Module, data: Data) -> dict[str, tuple[Tensor, Tensor]]:
+def _output_moments(model: nn.Module, data: Samples) -> dict[str, tuple[Tensor, Tensor]]:
     """Layer name → mean and standard deviation of every output channel, in order of execution."""
     private, draws = shell(model).eval(), OwnDraws()
     layers = _layers(private)

@@ -1,6 +1,6 @@
 """What every group of a network computes on data: values captured where a weight reads them.
 
-Weights read their input behind the nonlinearity, the norm and the pooling in between, so these are the activations that
+Weights read their input after the nonlinearity, the norm and the pooling in between, so these are the activations that
 matter to the rest of the network; a residual stream is read, and captured, several times. What no weight reads (queries
 and keys, which only meet each other) is captured where a weight writes it.
 """

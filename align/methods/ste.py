@@ -18,8 +18,9 @@ from wsgraph.randomness import seeded
 
 from ..alignment import Alignment
 from ..progress import progress
-from ..running.batches import Data
-from .objective import Best, LineLoss, Loss
+from ..running.batches import Samples
+from ..running.outputs import Loss
+from .objective import Best, LineLoss
 from .weight_matching import Ascent
 
 
@@ -27,7 +28,7 @@ def straight_through(
     a: nn.Module,
     b: nn.Module,
     *,
-    data: Data,
+    data: Samples,
     loss: Loss = F.cross_entropy,
     init: Alignment | None = None,
     iterations: int = 200,

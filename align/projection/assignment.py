@@ -1,12 +1,12 @@
-"""From scores to permutations: Sinkhorn (soft, differentiable) and the linear assignment problem (hard).
+"""Hard permutations: the linear assignment problem of every group.
 
 Scores of a group are a matrix with ``scores[i, j]`` for neuron i of a and neuron j of b. Groups nested in others (the
-dims inside attention heads) are solved level by level: first which block goes to which, then inside each block.
+dims inside attention heads) are solved level by level: first which run goes to which, then inside each run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -15,59 +15,7 @@ from torch import Tensor
 
 from wsgraph import Spec
 
-
-def sinkhorn(scores: Tensor, temperature: float = 1.0, iterations: int = 20) -> Tensor:
-    r"""Nearly doubly stochastic matrices from scores, in log space.
-
-    .. math:: P = \lim \mathrm{cols}\circ\mathrm{rows}\circ\dots \exp(S/\tau)
-
-    Both orders of rows and columns are averaged: sinkhorn(Sᵀ) = sinkhorn(S)ᵀ holds after any number of iterations.
-
-    Args:
-        scores: ``[..., n, n]``.
-        temperature: τ; the smaller, the closer to a permutation.
-        iterations: Number of row and column normalisations.
-
-    Shapes:
-        - **output:** ``[..., n, n]``
-    """
-    logits = scores / temperature
-    both = torch.stack([logits, logits.mT])
-    for _ in range(iterations):
-        both = both - both.logsumexp(dim=-1, keepdim=True)
-        both = both - both.logsumexp(dim=-2, keepdim=True)
-    soft = both.exp()
-    return (soft[0] + soft[1].mT) / 2
-
-
-def soft_maps(
-    spec: Spec, scores: Mapping[str, Tensor], temperature: float = 1.0, iterations: int = 20
-) -> dict[str, Tensor]:
-    """Doubly stochastic matrix of every group; a nested one's is its parent's times one matrix per pair of blocks."""
-    own, inner = dict(scores), {}
-    for name in nested_first(spec, scores):
-        parent = spec.groups[name].parent
-        if parent is not None:
-            blocks = _blocks(own[name], spec.groups[parent].size)
-            inner[name] = sinkhorn(blocks, temperature, iterations)
-            gain = (inner[name] * blocks).sum(dim=(-2, -1))
-            own[parent] = own[parent] + gain if parent in own else gain
-    maps: dict[str, Tensor] = {}
-    for name in reversed(nested_first(spec, own)):
-        if name in inner:
-            whole = maps[spec.groups[name].parent or ""][..., None, None] * inner[name]
-            maps[name] = whole.transpose(-3, -2).flatten(-4, -3).flatten(-2, -1)
-        elif spec.groups[name].pinned:
-            maps[name] = torch.eye(own[name].shape[-1], device=own[name].device, dtype=own[name].dtype)
-        else:
-            maps[name] = sinkhorn(own[name], temperature, iterations)
-    return {name: maps[name] for name in scores}
-
-
-def nested_first(spec: Spec, names: Iterable[str]) -> list[str]:
-    """Groups and all they are nested in, from the inside out."""
-    all_of_them = dict.fromkeys(outer for name in names for outer in spec.lineage(name))
-    return sorted(all_of_them, key=lambda name: -len(list(spec.lineage(name))))
+from .nesting import nested_first
 
 
 def hard_maps(spec: Spec, scores: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -101,18 +49,18 @@ def to_host(matrices: Sequence[Tensor]) -> list[np.ndarray]:
 
 
 def _solve(spec: Spec, scores: Mapping[str, np.ndarray]) -> dict[str, Tensor]:
-    own, blocks = dict(scores), {}
+    own, runs = dict(scores), {}
     for name in nested_first(spec, scores):
         parent = spec.groups[name].parent
         if parent is not None:
             n = spec.groups[parent].size
-            blocks[name] = _block_views(own[name], own[parent].shape if parent in own else (n, n))
-            gain = _block_gains(blocks[name])
+            runs[name] = _by_runs(own[name], own[parent].shape if parent in own else (n, n))
+            gain = _gains(runs[name])
             own[parent] = own[parent] + gain if parent in own else gain
     maps: dict[str, np.ndarray] = {}
     for name in reversed(nested_first(spec, own)):
-        if name in blocks:
-            maps[name] = _assign_nested(blocks[name], maps[spec.groups[name].parent or ""])
+        if name in runs:
+            maps[name] = _assign_nested(runs[name], maps[spec.groups[name].parent or ""])
         else:
             maps[name] = np.arange(len(own[name])) if spec.groups[name].pinned else assign(own[name])
     return {name: torch.from_numpy(maps[name]) for name in scores}
@@ -126,31 +74,26 @@ def assign(scores: np.ndarray) -> np.ndarray:
     return index
 
 
-def _blocks(scores: Tensor, runs: int) -> Tensor:
-    """``[n, n]`` → ``[runs, runs, d, d]``."""
-    return scores.unflatten(-1, (runs, -1)).unflatten(-3, (runs, -1)).transpose(-3, -2)
-
-
-def _block_views(scores: np.ndarray, runs: tuple[int, ...]) -> np.ndarray:
+def _by_runs(scores: np.ndarray, counts: tuple[int, ...]) -> np.ndarray:
     """``[n_a, n_b]`` → ``[runs_a, runs_b, d_a, d_b]``."""
-    rows, columns = runs
+    rows, columns = counts
     return scores.reshape(rows, scores.shape[0] // rows, columns, -1).swapaxes(1, 2)
 
 
-def _block_gains(blocks: np.ndarray) -> np.ndarray:
-    """Best total score of matching block h of a with block k of b, for all h and k."""
-    gains = np.empty(blocks.shape[:2])
+def _gains(runs: np.ndarray) -> np.ndarray:
+    """Best total score of matching run h of a with run k of b, for all h and k."""
+    gains = np.empty(runs.shape[:2])
     for h, k in np.ndindex(gains.shape):
-        gains[h, k] = blocks[h, k][linear_sum_assignment(blocks[h, k], maximize=True)].sum()
+        gains[h, k] = runs[h, k][linear_sum_assignment(runs[h, k], maximize=True)].sum()
     return gains
 
 
-def _assign_nested(blocks: np.ndarray, parent: np.ndarray) -> np.ndarray:
-    """Inside every pair of matched blocks; −1 in blocks that stay alone."""
-    rows, width = blocks.shape[2:]
+def _assign_nested(runs: np.ndarray, parent: np.ndarray) -> np.ndarray:
+    """Inside every pair of matched runs; −1 in runs that stay alone."""
+    rows, width = runs.shape[2:]
     index = np.full((len(parent), rows), -1, dtype=np.int64)
     for h, k in enumerate(parent):
         if k >= 0:
-            inside = assign(blocks[h, k])
+            inside = assign(runs[h, k])
             index[h] = np.where(inside >= 0, k * width + inside, -1)
     return index.flatten()

@@ -23,6 +23,8 @@ from torch import Tensor
 
 from wsgraph import Spec
 
+from .sinkhorn import normalise
+
 RIDGE = 1e-12
 """Relative to the mean of the Laplacian's diagonal."""
 FLOOR = 1e-18
@@ -32,11 +34,7 @@ FLOOR = 1e-18
 class _Sinkhorn(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, logits: Tensor, iterations: int) -> Tensor:
-        log = logits.double()
-        for _ in range(iterations):
-            log = log - log.logsumexp(dim=-1, keepdim=True)
-            log = log - log.logsumexp(dim=-2, keepdim=True)
-        soft = log.exp()
+        soft = normalise(logits.double(), iterations).exp()
         ctx.save_for_backward(soft)
         return soft.to(logits.dtype)
 
@@ -57,7 +55,7 @@ class _Sinkhorn(torch.autograd.Function):
 
 
 def sinkhorn_implicit(scores: Tensor, temperature: float = 1.0, iterations: int = 100) -> Tensor:
-    """As :func:`align.projection.sinkhorn`, differentiated implicitly; needs enough iterations to converge.
+    """As :func:`align.projection.sinkhorn.sinkhorn`, differentiated implicitly; needs enough iterations to converge.
 
     Shapes:
         - **scores, output:** ``[..., n, n]``

@@ -17,11 +17,11 @@ NOISE = "noise"
 NOISE_SAMPLES = 5_000
 """Of noise, unless another number is asked for."""
 
-Data = Any
+Samples = Any
 """A tensor of inputs, a pair (inputs, targets), a loader of either, or (for inputs only) ``"noise"``."""
 
 
-def batches(data: Data, model: nn.Module) -> Iterator[tuple[Tensor, Tensor | None]]:
+def batches(data: Samples, model: nn.Module) -> Iterator[tuple[Tensor, Tensor | None]]:
     """(inputs, targets or None) batch by batch, on the model's device and in its dtype."""
     count = 0
     for x, y in _split(data):
@@ -38,7 +38,7 @@ def for_model(x: Tensor, model: nn.Module) -> Tensor:
 
 
 def input_batches(
-    data: Data,
+    data: Samples,
     model: nn.Module,
     example_input: Tensor | None,
     generator: torch.Generator | None,
@@ -60,7 +60,7 @@ def input_batches(
         yield for_model(torch.randn(n, *example.shape[1:], generator=generator), model)
 
 
-def require_samples(data: Data, samples: int | None) -> None:
+def require_samples(data: Samples, samples: int | None) -> None:
     """Raise unless ``samples`` is a number of samples that noise can have, and the data is noise."""
     if samples is None:
         return
@@ -70,7 +70,7 @@ def require_samples(data: Data, samples: int | None) -> None:
         raise ValueError(f"samples={samples!r}, expected a whole number of at least 2, to see how neurons vary")
 
 
-def is_pair(data: Data) -> bool:
+def is_pair(data: Samples) -> bool:
     """Whether ``data`` is (inputs, targets), two tensors, rather than a list of batches."""
     return isinstance(data, (tuple, list)) and len(data) == 2 and all(isinstance(t, Tensor) for t in data)
 
@@ -79,7 +79,7 @@ def _like(model: nn.Module) -> Tensor:
     return next(t for t in tensors_of(model).values() if t.is_floating_point())
 
 
-def _split(data: Data) -> Iterator[tuple[Tensor, Tensor | None]]:
+def _split(data: Samples) -> Iterator[tuple[Tensor, Tensor | None]]:
     if isinstance(data, Tensor):
         yield from ((x, None) for x in _equal_chunks(data))
     elif is_pair(data):

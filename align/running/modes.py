@@ -10,7 +10,7 @@ from torch import nn
 
 @contextmanager
 def evaluating(*models: nn.Module) -> Iterator[None]:
-    """Eval mode inside; every submodule is back in its own mode (a frozen norm in a training network too) behind.
+    """Eval mode inside; after it every submodule is back in its own mode (a frozen norm in a training network too).
 
     Not for a module of the caller, who may be running it in another thread: take a :func:`~wsgraph.shell.shell`.
     """

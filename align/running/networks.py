@@ -9,16 +9,19 @@ from torch import Tensor, nn
 
 from wsgraph import Spec, WeightGraph, to_graph
 
-Network = nn.Module | WeightGraph | Mapping[str, Tensor]
+Tensors = dict[str, Tensor]
+"""A state dict, or several as one with a leading axis of networks."""
+NetworkLike = nn.Module | WeightGraph | Mapping[str, Tensor]
+"""What may be passed for a network."""
 
 
-def as_graph(network: Network, example_input: Tensor | None = None, spec: Spec | None = None) -> WeightGraph:
+def as_graph(network: NetworkLike, example_input: Tensor | None = None, spec: Spec | None = None) -> WeightGraph:
     """The WeightGraph of a module or a state dict, or the graph itself."""
     return network if isinstance(network, WeightGraph) else to_graph(network, example_input, spec=spec)
 
 
 def read_state_dicts(
-    networks: Iterable[Network], example_input: Tensor | None = None, spec: Spec | None = None
+    networks: Iterable[NetworkLike], example_input: Tensor | None = None, spec: Spec | None = None
 ) -> list[Any]:
     """The networks, state dicts as graphs: with the Spec of a network that is not one, where that fits."""
     networks = list(networks)

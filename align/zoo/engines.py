@@ -11,9 +11,9 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
+from ..running.networks import Tensors
 from .config import ZooConfig
 from .shard import Record, train_shard
-from .together import Tensors
 
 Result = tuple[int, Tensors, list[Record]]
 """A shard's number, its networks, and their records."""

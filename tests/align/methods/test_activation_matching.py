@@ -5,9 +5,9 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import align
-from align.merging.repair import reset_batchnorm
 from align.methods.activation_matching import SIMILARITIES, Moments, _scores
 from align.methods.activations import captured
+from align.running.batchnorm import reset_batchnorm
 from wsgraph import Group, Param, Permutation, Spec, trace
 
 ARCHITECTURES = {

@@ -5,49 +5,15 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from networks import nested_spec
 
-from align.projection.assignment import assign, hard_maps, hard_maps_of, sinkhorn, soft_maps
+from align.projection.assignment import assign, hard_maps, hard_maps_of
+from align.projection.sinkhorn import soft_maps
 from wsgraph import Group, Param, Permutation, Spec
 
 
 def plain(n=4, name="g"):
     return Spec([Group(name, n)], [Param("w", (name,), "bias")])
-
-
-def nested(heads=3, dims=2, why="", size=None):
-    """``dims`` inside ``heads``."""
-    groups = [Group("heads", heads, why), Group("dims", size or heads * dims, parent="heads")]
-    return Spec(groups, [Param("w", ("heads",), "bias"), Param("v", ("dims",), "bias")])
-
-
-@pytest.mark.parametrize("iterations", [1, 20])
-def test_sinkhorn_commutes_with_transposition(iterations):
-    scores = 5 * torch.randn(3, 6, 6, dtype=torch.float64)
-    torch.testing.assert_close(sinkhorn(scores.mT, 0.5, iterations), sinkhorn(scores, 0.5, iterations).mT)
-
-
-def test_sinkhorn_marginals_in_every_dtype(dtype):
-    p = sinkhorn(3 * torch.randn(2, 7, 7, dtype=dtype), iterations=300)
-    torch.testing.assert_close(p.sum(-1), torch.ones(2, 7, dtype=dtype))
-    torch.testing.assert_close(p.sum(-2), torch.ones(2, 7, dtype=dtype))
-    assert (p >= 0).all()
-
-
-def test_sinkhorn_hardens_with_temperature_and_survives_huge_scores():
-    scores = torch.randn(5, 5) + 2 * torch.eye(5)[torch.randperm(5)]
-    hard = torch.eye(5)[torch.from_numpy(assign(scores.numpy()))]
-    errors = [float((sinkhorn(scores, t, 500) - hard).abs().max()) for t in (3.0, 1.0, 0.1)]
-    assert errors == sorted(errors, reverse=True)
-    assert errors[-1] < 0.05
-    huge = (1e4 * scores).requires_grad_()
-    p = sinkhorn(huge)
-    p.square().sum().backward()
-    assert p.isfinite().all()
-    assert huge.grad.isfinite().all()
-
-
-def test_sinkhorn_of_one_neuron_is_one():
-    torch.testing.assert_close(sinkhorn(torch.tensor([[7.0]])), torch.ones(1, 1))
 
 
 @given(n=st.integers(1, 5), seed=st.integers(0, 99))
@@ -79,8 +45,8 @@ def test_nested_assignment_is_the_best_of_all(seed, own):
     generator = torch.Generator().manual_seed(seed)
     outer, inner = (torch.randn(n, n, generator=generator, dtype=torch.float64) for n in (heads, heads * dims))
     scores = {"heads": outer if own else torch.zeros_like(outer), "dims": inner}
-    found = hard_maps(nested(heads, dims), scores)
-    Permutation(nested(heads, dims), found)  # raises unless dims move with their heads
+    found = hard_maps(nested_spec(heads, dims), scores)
+    Permutation(nested_spec(heads, dims), found)  # raises unless dims move with their heads
 
     def value(h, d):
         return float(scores["heads"][range(heads), h].sum() + inner[range(heads * dims), d].sum())
@@ -96,8 +62,8 @@ def test_nested_assignment_is_the_best_of_all(seed, own):
 
 @pytest.mark.parametrize("soft", [False, True])
 def test_dims_move_inside_pinned_heads(soft):
-    """A pinned parent never moves, however well its blocks would fit elsewhere."""
-    spec = nested(2, 2, why="not understood")
+    """A pinned parent never moves, however well its runs would fit elsewhere."""
+    spec = nested_spec(2, 2, why="not understood")
     scores = torch.tensor([[0, 0, 9, 9], [0, 0, 9, 9], [9, 9, 0, 0], [9, 9, 0, 0]]) + 5 * torch.eye(4)[[1, 0, 3, 2]]
     if soft:
         matrix = soft_maps(spec, {"dims": scores}, iterations=100)["dims"]
@@ -111,38 +77,13 @@ def test_dims_move_inside_pinned_heads(soft):
 def test_nested_groups_of_different_widths():
     """3 heads of 2 dims against 2 heads of 3: one head and one dim per head stay alone."""
     outer, inner = torch.randn(3, 2), torch.randn(6, 6)
-    found = hard_maps(nested(3, 2), {"heads": outer, "dims": inner})
+    found = hard_maps(nested_spec(3, 2), {"heads": outer, "dims": inner})
     heads, dims = found["heads"], found["dims"].view(3, 2)
     assert sorted(heads.tolist()) == [-1, 0, 1]
     for head, inside in zip(heads.tolist(), dims, strict=True):
         assert (inside == -1).all() if head == -1 else (inside // 3 == head).all()
     used = dims[dims >= 0].tolist()
     assert len(used) == len(set(used)) == 4
-
-
-def test_soft_nested_matrices_are_doubly_stochastic_and_differentiable():
-    scores = {"heads": torch.randn(3, 3, requires_grad=True), "dims": torch.randn(6, 6, requires_grad=True)}
-    maps = soft_maps(nested(3, 2), scores, iterations=200)
-    for matrix in maps.values():
-        torch.testing.assert_close(matrix.sum(0), torch.ones(len(matrix)))
-        torch.testing.assert_close(matrix.sum(1), torch.ones(len(matrix)))
-    blocks = maps["dims"].view(3, 2, 3, 2).sum(dim=(1, 3)) / 2
-    torch.testing.assert_close(blocks, maps["heads"])
-    maps["dims"].square().sum().backward()
-    assert scores["heads"].grad.abs().sum() > 0
-    assert scores["dims"].grad.abs().sum() > 0
-
-
-@pytest.mark.parametrize("temperature", [0.5, 2.0])
-def test_soft_blocks_are_matched_by_what_is_inside_them(temperature):
-    outer, inner = torch.randn(3, 3), torch.randn(6, 6)
-    inside = {(h, k): inner[2 * h : 2 * h + 2, 2 * k : 2 * k + 2] for h in range(3) for k in range(3)}
-    soft = {pair: sinkhorn(s, temperature) for pair, s in inside.items()}
-    gain = torch.stack([(soft[pair] * inside[pair]).sum() for pair in soft]).view(3, 3)
-    maps = soft_maps(nested(3, 2), {"heads": outer, "dims": inner}, temperature)
-    torch.testing.assert_close(maps["heads"], sinkhorn(outer + gain, temperature))
-    for (h, k), matrix in soft.items():
-        torch.testing.assert_close(maps["dims"][2 * h : 2 * h + 2, 2 * k : 2 * k + 2], maps["heads"][h, k] * matrix)
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])

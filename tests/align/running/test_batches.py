@@ -5,7 +5,6 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from align.running.batches import BATCH, NOISE_SAMPLES, batches, input_batches, is_pair
-from align.running.modes import evaluating
 
 X, Y = torch.randn(BATCH + 1, 4), torch.arange(BATCH + 1)
 
@@ -107,14 +106,3 @@ def test_noise_cannot_stand_for_integers():
 def test_a_pair_is_two_tensors():
     assert is_pair((X, Y))
     assert not is_pair([(X, Y), (X, Y)])
-
-
-def test_modes_of_all_submodules_come_back():
-    model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2), nn.Dropout())
-    model[1].eval()  # a frozen norm
-    with evaluating(model):
-        assert not any(m.training for m in model.modules())
-    assert [m.training for m in model.modules()] == [True, True, False, True]
-    with pytest.raises(ZeroDivisionError), evaluating(model):
-        1 / 0  # noqa: B018
-    assert [m.training for m in model.modules()] == [True, True, False, True]
