@@ -26,6 +26,7 @@ from .quiet import quiet
 from .scaling import find_scalings
 from .shell import shell
 from .spec import Axis, Factor, Group, Param, Scaling, Spec
+from .ties import untied
 from .verify import call, verify_spec
 
 INPUT, OUTPUT, UNUSED = "network input", "network output", "not used by forward"
@@ -165,7 +166,7 @@ def _blamed_line(error: BaseException) -> str:
 def _interpret(program: torch.export.ExportedProgram, model: nn.Module) -> Spec:
     tensors = tensors_of(model)
     signature = program.graph_signature
-    first = {id(t): name for name, t in reversed(tensors.items())}  # tied entries go by the name of the first
+    first = {id(t): name for name, t in untied(tensors).items()}  # tied entries go by the name of the first
     targets = {
         node: first[id(tensors[name])] if name in tensors else name
         for node, name in {**signature.inputs_to_parameters, **signature.inputs_to_buffers}.items()

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from wsgraph import WeightGraph
 from wsgraph.rescale import rescale
+from wsgraph.spans import parts_along
 from wsgraph.spec import Scaling
 
 ROUNDS = 100
@@ -53,11 +54,7 @@ def _norms(graph: WeightGraph, group: str, slots: tuple[tuple[str, int], ...]) -
     for name, dim in slots:
         tensor = graph.tensors[name].detach().double().square()
         along = tensor.movedim(dim, 0).flatten(1).sum(1) if tensor.dim() > 1 else tensor
-        start = 0
-        for part in graph.spec.params[name].axes[dim].parts:
-            sizes = [graph.spec.factor_size(f) for f in part]
-            piece = along[start : start + torch.Size(sizes).numel()].view(sizes)
-            start += torch.Size(sizes).numel()
+        for part, piece in parts_along(graph.spec, graph.spec.params[name].axes[dim], along, 0):
             for k, factor in enumerate(part):
                 if isinstance(factor, str) and group in graph.spec.lineage(factor):
                     total += piece.movedim(k, 0).reshape(len(total), -1).sum(1)

@@ -19,6 +19,7 @@ from torch.overrides import TorchFunctionMode
 from wsgraph import Axis, Spec
 from wsgraph.blocks import is_inner, name_of
 from wsgraph.modules import tensors_of
+from wsgraph.spans import parts_along
 
 _LINEAR = {F.linear, torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.mm, Tensor.mm, torch.addmm}
 _CONV = {F.conv1d: 1, F.conv2d: 2, F.conv3d: 3, F.conv_transpose1d: 1, F.conv_transpose2d: 2, F.conv_transpose3d: 3}
@@ -60,11 +61,7 @@ class _Tap(TorchFunctionMode):
         if values.shape[-1] != self.spec.axis_size(axis):  # a part of a weight, or one that is read along another axis
             return
         values = values.reshape(-1, values.shape[-1])
-        start = 0
-        for part in axis.parts:
-            sizes = [self.spec.factor_size(f) for f in part]
-            piece = values[:, start : start + torch.Size(sizes).numel()].unflatten(-1, sizes)
-            start += torch.Size(sizes).numel()
+        for part, piece in parts_along(self.spec, axis, values, 1):
             for k, factor in enumerate(part):
                 if factor in wanted:
                     self.capture(str(factor), self.order[name], piece.movedim(k + 1, -1).flatten(0, -2))

@@ -10,6 +10,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from wsgraph.modules import tensors_of, with_tensors
 from wsgraph.randomness import OwnDraws
+from wsgraph.ties import map_tied
 
 from .batches import Samples, batches
 from .modes import evaluating
@@ -30,8 +31,7 @@ def reset_batchnorm(template: nn.Module, tensors: Mapping[str, Tensor] | None, d
 def own_copy(model: nn.Module, tensors: Mapping[str, Tensor] | None = None) -> nn.Module:
     """A copy of ``model`` that shares no tensor with it; holds ``tensors`` in place of its own, if given."""
     held = tensors_of(model) if tensors is None else tensors
-    done: dict[int, Tensor] = {}  # tied entries stay one tensor
-    return with_tensors(model, {k: done.setdefault(id(t), t.detach().clone()) for k, t in held.items()})
+    return with_tensors(model, map_tied(held, lambda _, t: t.detach().clone()))
 
 
 def measure_norms(model: nn.Module, norms: Sequence[_BatchNorm], data: Samples) -> None:
