@@ -4,16 +4,16 @@ WeightGraph → Encoder → scores → projection → Alignment → apply → me
 """
 
 from .alignment import Alignment as Alignment
-from .barrier import Barrier as Barrier
-from .barrier import barrier as barrier
 from .deep_align import DeepAlign as DeepAlign
 from .deep_align import DeepAlignConfig as DeepAlignConfig
-from .distance import distance as distance
-from .distance import pairwise_distance as pairwise_distance
+from .judging.barrier import Barrier as Barrier
+from .judging.barrier import barrier as barrier
+from .judging.distance import distance as distance
+from .judging.distance import pairwise_distance as pairwise_distance
 from .many import Universe as Universe
 from .many import match_many as match_many
-from .match import match as match
-from .merge import merge as merge
+from .matching import match as match
+from .merging.merge import merge as merge
 
 __all__ = [
     "Alignment",

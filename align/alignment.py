@@ -12,8 +12,10 @@ from torch import Tensor
 
 from wsgraph import Permutation, Spec, WeightGraph
 from wsgraph.files import load_tensors, save_tensors
+from wsgraph.ties import untied
 
-from .projection import hard_maps_of, soft_maps
+from .projection.assignment import hard_maps_of
+from .projection.sinkhorn import soft_maps
 from .sums import squared_distance
 
 N = TypeVar("N")
@@ -174,11 +176,9 @@ def project(alignments: Sequence[Alignment]) -> None:
 
 def counted(graph: WeightGraph) -> list[str]:
     """Parameters that count in distances: no norm statistics, and tied ones once."""
-    chosen: dict[int, str] = {}
-    for name, tensor in graph.tensors.items():
-        if tensor.is_floating_point() and graph.spec.params[name].role not in STATISTICS:
-            chosen.setdefault(id(tensor), name)
-    return list(chosen.values())
+    roles = {name: param.role for name, param in graph.spec.params.items()}
+    numbers = {name: t for name, t in graph.tensors.items() if t.is_floating_point() and roles[name] not in STATISTICS}
+    return list(untied(numbers))
 
 
 def aligned_graphs(a: Any, b: Any) -> tuple[WeightGraph, WeightGraph]:

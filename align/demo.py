@@ -12,13 +12,14 @@ from typing import Any
 import torch
 from rich.console import Console
 from rich.table import Table
-from torch import Tensor, nn
+from torch import nn
 from torch.nn import functional as F
 
-from .barrier import Barrier, barrier
 from .data import load
-from .match import match
-from .merge import merge
+from .data.dataset import Split
+from .judging.barrier import Barrier, barrier
+from .matching import match
+from .merging.merge import merge
 from .plots import add_output, plot_lines
 from .progress import progress
 
@@ -36,8 +37,6 @@ METHODS: dict[str, dict[str, Any]] = {
 """What the demo runs, with fewer iterations than the defaults where it is the optimiser that takes the time."""
 
 LABELS = {"identity": "not aligned"}
-
-Split = tuple[Tensor, Tensor]
 
 
 def digits() -> tuple[Split, Split]:

@@ -20,10 +20,10 @@ from wsgraph import Permutation, WeightGraph
 from wsgraph.randomness import seeded
 
 from .alignment import counted
-from .match import match
+from .matching import match
 from .methods.weight_matching import Ascent, units
-from .networks import Network, as_graph, read_state_dicts
 from .progress import progress
+from .running.networks import NetworkLike, as_graph, read_state_dicts
 
 STRATEGIES = ("reference", "merge_many", "universe")
 
@@ -50,7 +50,7 @@ class Universe:
 
 
 def match_many(
-    networks: Sequence[Network],
+    networks: Sequence[NetworkLike],
     strategy: str = "universe",
     *,
     method: str = "weight_matching",

@@ -23,7 +23,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from .barrier import Barrier
+    from .judging.barrier import Barrier
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 """The Okabe-Ito palette."""
@@ -199,7 +199,7 @@ def plot_map(maps: Mapping[str, Tensor], labels: Sequence[str], path: str | os.P
     """Networks as points of the plane, near where they are alike; one panel per way to measure.
 
     Args:
-        maps: Title of the panel → points ``[n, 2]`` (see :func:`align.distance.plane`).
+        maps: Title of the panel → points ``[n, 2]`` (see :func:`align.judging.distance.plane`).
         labels: What each network is, which chooses colour and marker.
     """
     with _picture(path, 1.2 + 3.9 * len(maps), 4.6, title) as figure:

@@ -11,7 +11,7 @@ from torch.nn.functional import softplus
 from wsgraph.blocks import Block
 from wsgraph.network import Network, stack_of
 
-from .projection import soft_maps
+from .projection.sinkhorn import soft_maps
 
 
 class Refine(nn.Module):

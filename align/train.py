@@ -17,15 +17,15 @@ from hydra import compose
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
-from .compare import compare, results_table
 from .configuration import config_folder, require_arch
 from .deep_align import DeepAlign, config_from
-from .logs import Logs
-from .report import write_run
-from .trainer import TrainConfig, make_fabric, train_aligner
+from .judging.compare import compare, results_table
+from .learning.logs import Logs
+from .learning.report import write_run
+from .learning.trainer import TrainConfig, make_fabric, train_aligner
 from .zoo import Zoo, build_all
-from .zoo.families import family
 from .zoo.composed import FAILURES, build_zoos
+from .zoo.families import family
 
 
 def zoos_of(config: DictConfig) -> list[Zoo]:
@@ -36,9 +36,9 @@ def zoos_of(config: DictConfig) -> list[Zoo]:
         drawn = config.families.drawn
         return build_all([family(k, drawn.seed) for k in range(drawn.count)], drawn.networks, config.zoo.workers)
     zoos = []
-    for family in config.families:
-        choices = [f"+arch={family.arch}", *([f"data={family.data}"] if "data" in family else [])]
-        changes = [f"{key}={value}" for key, value in family.get("changes", {}).items()]
+    for chosen in config.families:
+        choices = [f"+arch={chosen.arch}", *([f"data={chosen.data}"] if "data" in chosen else [])]
+        changes = [f"{key}={value}" for key, value in chosen.get("changes", {}).items()]
         where = [f"zoo.{key}={json.dumps(config.zoo[key])}" for key in ("engine", "workers", "address")]
         part = compose("config", overrides=[*choices, f"preset={config.preset.name}", *where, *changes])
         zoos += build_zoos(part, part.zoo)

@@ -16,9 +16,9 @@ from rich.console import Console
 from rich.table import Table
 
 import align
-from align.evaluation import line_barrier, pairs_of
+from align.judging.evaluation import line_barrier, pairs_of
+from align.learning.trainer import TrainConfig, train_aligner
 from align.plots import add_output, plot_line_panels
-from align.trainer import TrainConfig, train_aligner
 from align.zoo import Recipe, ZooConfig, build
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -13,7 +13,7 @@ import torch
 
 import align
 from align.demo import digits, train
-from align.distance import plane
+from align.judging.distance import plane
 from align.plots import add_output, plot_map
 from align.zoo.architectures import mlp
 

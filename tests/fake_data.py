@@ -20,12 +20,12 @@ from PIL import Image
 
 from align.data import catalogue
 from align.data.catalogue import Entry
-from align.data.formats import Tensors, digest
+from align.data.formats import RawSet, digest
 
 SIZES = (10, 4)
 
 
-def raw_set(name: str) -> Tensors:
+def raw_set(name: str) -> RawSet:
     """Ten training images and four test images of the right shape."""
     generator = torch.Generator().manual_seed(1)
     shape, tensors = catalogue.CATALOGUE[name].shape, {}
@@ -35,7 +35,7 @@ def raw_set(name: str) -> Tensors:
     return tensors
 
 
-def shrink(monkeypatch: pytest.MonkeyPatch, name: str) -> Tensors:
+def shrink(monkeypatch: pytest.MonkeyPatch, name: str) -> RawSet:
     """Make ``name`` in the catalogue a tiny set, checksum included, and return what it holds."""
     tensors = raw_set(name)
     entry: Entry = catalogue.CATALOGUE[name]
@@ -45,7 +45,7 @@ def shrink(monkeypatch: pytest.MonkeyPatch, name: str) -> Tensors:
     return tensors
 
 
-def write_idx(tensors: Tensors, folder: Path, *, compress: bool = False) -> None:
+def write_idx(tensors: RawSet, folder: Path, *, compress: bool = False) -> None:
     for split, prefix in (("train", "train"), ("test", "t10k")):
         images, labels = tensors[f"{split}_images"][:, 0].numpy(), tensors[f"{split}_labels"].numpy()
         for name, array in ((f"{prefix}-images-idx3-ubyte", images), (f"{prefix}-labels-idx1-ubyte", labels)):
@@ -53,7 +53,7 @@ def write_idx(tensors: Tensors, folder: Path, *, compress: bool = False) -> None
             put(folder / (f"{name}.gz" if compress else name), gzip.compress(content) if compress else content)
 
 
-def cifar_batches(tensors: Tensors) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def cifar_batches(tensors: RawSet) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """{file name without suffix: (pixels uint8 [N, 3072], labels uint8 [N])}."""
     images, labels = tensors["train_images"].flatten(1).chunk(5), tensors["train_labels"].chunk(5)
     batches = {f"data_batch_{k + 1}": (images[k].numpy(), labels[k].numpy()) for k in range(5)}
@@ -61,12 +61,12 @@ def cifar_batches(tensors: Tensors) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     return {**batches, "test_batch": test}
 
 
-def write_cifar_binary(tensors: Tensors, folder: Path) -> None:
+def write_cifar_binary(tensors: RawSet, folder: Path) -> None:
     for name, (pixels, labels) in cifar_batches(tensors).items():
         put(folder / f"{name}.bin", np.concatenate([labels[:, None], pixels], 1).tobytes())
 
 
-def write_cifar_python(tensors: Tensors, folder: Path, *, old: bool = True) -> None:
+def write_cifar_python(tensors: RawSet, folder: Path, *, old: bool = True) -> None:
     """As Python 2 wrote the official files, or as Python 3 with protocol 3 would."""
     for name, (pixels, labels) in cifar_batches(tensors).items():
         content = {b"batch_label": name.encode(), b"labels": labels.tolist(), b"data": pixels}
@@ -97,7 +97,7 @@ def old_pickle(content: dict) -> bytes:
     return b"\x80\x02}(" + b"".join(string(k) + value(v) for k, v in content.items()) + b"u."
 
 
-def write_cifar_png(tensors: Tensors, folder: Path) -> None:
+def write_cifar_png(tensors: RawSet, folder: Path) -> None:
     for name, (pixels, _) in cifar_batches(tensors).items():
         sheet = pixels.reshape(-1, 3, 1024).transpose(0, 2, 1)
         buffer = io.BytesIO()
@@ -107,7 +107,7 @@ def write_cifar_png(tensors: Tensors, folder: Path) -> None:
         put(folder / f"{split}_lables.json", json.dumps(tensors[f"{split}_labels"].tolist()).encode())
 
 
-def write_stl10(tensors: Tensors, folder: Path) -> None:
+def write_stl10(tensors: RawSet, folder: Path) -> None:
     for split in ("train", "test"):
         put(folder / f"{split}_X.bin", tensors[f"{split}_images"].transpose(2, 3).contiguous().numpy().tobytes())
         put(folder / f"{split}_y.bin", (tensors[f"{split}_labels"] + 1).numpy().tobytes())

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from wsgraph import Group, Param, Spec
 from wsgraph.testing import Residual
 
 
@@ -118,3 +119,18 @@ def every_edge() -> nn.Module:
         head=nn.Linear(16, 3),
         gate=nn.Parameter(torch.rand(5, 1, 1)),
     ).eval()
+
+
+def nested_spec(heads=3, dims=2, why="", size=None):
+    """``dims`` inside ``heads``."""
+    groups = [Group("heads", heads, why), Group("dims", size or heads * dims, parent="heads")]
+    return Spec(groups, [Param("w", ("heads",), "bias"), Param("v", ("dims",), "bias")])
+
+
+def norm_network():
+    """A small trained network with BatchNorm after a convolution and after a Linear."""
+    return trained(
+        nn.Sequential(
+            nn.Conv2d(2, 5, 3), nn.BatchNorm2d(5), nn.ReLU(), nn.Flatten(), nn.Linear(20, 6), nn.BatchNorm1d(6)
+        )
+    )

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from .rescale import random_factors, rescale
+from .ties import replace_tied, untied
 
 if TYPE_CHECKING:
     from .graph import WeightGraph
@@ -19,12 +20,13 @@ _STATISTICS = ("mean", "variance")
 
 def _change(graph: WeightGraph, function: Callable[[Tensor], Tensor]) -> WeightGraph:
     """Apply ``function`` to every trainable tensor; norm statistics and counters stay."""
-    done: dict[int, Tensor] = {}
-    for name, tensor in graph.tensors.items():
-        trainable = tensor.is_floating_point() and graph.spec.params[name].role not in _STATISTICS
-        if trainable and id(tensor) not in done:
-            done[id(tensor)] = function(tensor)
-    return graph.replace({name: done.get(id(tensor), tensor) for name, tensor in graph.tensors.items()})
+    trainable = {
+        name: tensor
+        for name, tensor in graph.tensors.items()
+        if tensor.is_floating_point() and graph.spec.params[name].role not in _STATISTICS
+    }
+    changed = {name: function(tensor) for name, tensor in untied(trainable).items()}
+    return graph.replace(replace_tied(graph.tensors, changed))
 
 
 def _rand(tensor: Tensor, generator: torch.Generator | None, normal: bool = False) -> Tensor:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+from .spans import part_sizes, spans
+
 if TYPE_CHECKING:
     from .spec import Factor, Param, Spec
 
@@ -108,20 +110,13 @@ class Block:
 
 def pieces_of(spec: Spec, param: Param) -> Iterator[Piece]:
     """The dense pieces of a parameter: one per combination of the parts of its axes."""
-    starts = [_starts(spec, axis.parts) for axis in param.axes]
+    along = [list(spans(part_sizes(spec, axis))) for axis in param.axes]
     for choice in product(*(range(len(axis.parts)) for axis in param.axes)):
         parts = [axis.parts[k] for axis, k in zip(param.axes, choice, strict=True)]
-        slices = tuple((s[k], s[k + 1] - s[k]) for s, k in zip(starts, choice, strict=True))
+        slices = tuple(found[k] for found, k in zip(along, choice, strict=True))
         factors = [(dim, f) for dim, part in enumerate(parts) for f in part]
         grid, places = _places(spec, factors)
         yield Piece(param.name, places, grid, slices)
-
-
-def _starts(spec: Spec, parts: tuple[tuple[Factor, ...], ...]) -> list[int]:
-    starts = [0]
-    for part in parts:
-        starts.append(starts[-1] + prod(map(spec.factor_size, part)))
-    return starts
 
 
 def _places(spec: Spec, factors: list[tuple[int, Factor]]) -> tuple[tuple[int, ...], tuple[Place, ...]]:

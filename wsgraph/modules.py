@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from .shell import rebuilt
+from .ties import map_tied
 
 
 def tensors_of(module: nn.Module) -> dict[str, Tensor]:
@@ -49,7 +50,7 @@ def double_copy(module: nn.Module, jitter: torch.Generator | None = None) -> nn.
     Freshly initialised norms (scale 1, shift 0, mean 0, variance 1) hide every mistake in permuting them.
     """
 
-    def convert(tensor: Tensor) -> Tensor:
+    def convert(_name: str, tensor: Tensor) -> Tensor:
         if not tensor.is_floating_point():
             return tensor.clone()
         new = tensor.detach().double().clone()
@@ -58,6 +59,4 @@ def double_copy(module: nn.Module, jitter: torch.Generator | None = None) -> nn.
             new = new * (0.75 + 0.5 * noise) + 0.05 * noise.flip(0) if new.dim() else new
         return new
 
-    done: dict[int, Tensor] = {}
-    named = {k: done.setdefault(id(v), convert(v)) for k, v in tensors_of(module).items()}
-    return with_tensors(module, named).double().eval()
+    return with_tensors(module, map_tied(tensors_of(module), convert)).double().eval()

@@ -9,9 +9,11 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from .spans import spans
 from .sparsity import Support
 from .spec import Spec
 from .taps import BASIS_SIZE, tap_basis
+from .ties import map_tied
 
 NODE_ROLES = ("bias", "norm_scale", "norm_shift", "mean", "variance", "slope", "other")
 """Columns of ``WeightGraph.x``."""
@@ -30,12 +32,7 @@ class Network:
 
     def map(self, function: Callable[[Tensor], Tensor]) -> Network:
         """Apply ``function`` to every tensor; tied ones stay tied."""
-        done: dict[int, Tensor] = {}
-        new = {}
-        for name, tensor in self.tensors.items():
-            if id(tensor) not in done:
-                done[id(tensor)] = function(tensor)
-            new[name] = done[id(tensor)]
+        new = map_tied(self.tensors, lambda _, tensor: function(tensor))
         support = self.support
         if support is not None:
             device = next(iter(new.values())).device
@@ -121,8 +118,5 @@ def stack_of(networks: Sequence[Network], param: str) -> Tensor:
 
 def node_offsets(spec: Spec) -> dict[str, int]:
     """Index of every group's first node in the graph of ``spec``."""
-    offsets, total = {}, 0
-    for name, group in spec.groups.items():
-        offsets[name] = total
-        total += group.size
-    return offsets
+    starts = (start for start, _ in spans(group.size for group in spec.groups.values()))
+    return dict(zip(spec.groups, starts, strict=True))

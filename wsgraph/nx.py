@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import networkx as nx
 
-from .graph import WeightGraph
+if TYPE_CHECKING:
+    from .graph import WeightGraph
 
 
 def to_networkx(graph: WeightGraph) -> nx.MultiDiGraph:

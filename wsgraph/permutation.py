@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, overload
 
@@ -20,7 +19,9 @@ from .blocks import is_inner, pieces_of
 from .files import load_tensors, save_tensors
 from .modules import tensors_of, with_tensors
 from .runs import permute_piece
+from .spans import part_sizes, parts_along, spans
 from .spec import Axis, Group, Product, Spec
+from .ties import map_tied
 
 if TYPE_CHECKING:
     from .graph import WeightGraph
@@ -147,14 +148,9 @@ class Permutation:
     def _tensors(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         self.spec.check(tensors)
         index: _Indices = {}
-        done: dict[tuple[int, tuple[Axis, ...]], Tensor] = {}  # tied entries stay one tensor
-        out = {}
-        for name, tensor in tensors.items():
-            key = (id(tensor), self.spec.params[name].axes)
-            if key not in done:
-                done[key] = self._permute(name, tensor, index)
-            out[name] = done[key]
-        return out
+        return map_tied(
+            tensors, lambda name, t: self._permute(name, t, index), kind=lambda name: self.spec.params[name].axes
+        )
 
     def permute(self, name: str, tensor: Tensor) -> Tensor:
         """One permuted entry of a state dict."""
@@ -187,25 +183,20 @@ class Permutation:
 
     def _index(self, axis: Axis) -> Tensor:
         """Flat index of a whole axis: parts one after the other, row-major inside each."""
-        start, pieces = 0, []
-        for part in axis.parts:
+        pieces = []
+        for part, (start, _) in zip(axis.parts, spans(part_sizes(self.spec, axis)), strict=True):
             flat = torch.zeros((), dtype=torch.long)
             for factor in part:
                 n = self.spec.factor_size(factor)
                 own = self.maps[factor].cpu() if factor in self.maps else torch.arange(n)
                 flat = (flat[..., None] * n + own).flatten()
             pieces.append(start + flat)
-            start += prod(map(self.spec.factor_size, part))
         return torch.cat(pieces)
 
     def _mix(self, tensor: Tensor, dim: int, axis: Axis) -> Tensor:
-        sizes = [prod(map(self.spec.factor_size, part)) for part in axis.parts]
-        pieces = tensor.split(sizes, dim)
-        return torch.cat([self._mix_part(x, dim, part) for x, part in zip(pieces, axis.parts, strict=True)], dim)
+        return torch.cat([self._mix_part(x, dim, part) for part, x in parts_along(self.spec, axis, tensor, dim)], dim)
 
     def _mix_part(self, tensor: Tensor, dim: int, part: Product) -> Tensor:
-        shape = tensor.shape
-        tensor = tensor.unflatten(dim, [self.spec.factor_size(f) for f in part])
         for k, factor in enumerate(part):
             if factor not in self.maps:
                 continue
@@ -214,7 +205,7 @@ class Permutation:
                 tensor = tensor.index_select(dim + k, value.to(tensor.device))
             else:
                 tensor = torch.tensordot(value.to(tensor.dtype), tensor, dims=([1], [dim + k])).movedim(0, dim + k)
-        return tensor.reshape(shape)
+        return tensor.flatten(dim, dim + len(part) - 1)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a safetensors file, with the fingerprint of the architecture."""

@@ -7,6 +7,7 @@ from itertools import accumulate
 from math import prod
 
 from .axes import Atom, Dim, Part, fixed, free, part_size, pin, resolve, size_of, split, tie
+from .spans import spans
 
 RESHAPED = "split by a reshape"
 
@@ -115,10 +116,8 @@ def cut(dim: Dim, sizes: Sequence[int]) -> list[Dim]:
 
 def _cut_at(dim: Dim, end: int) -> None:
     """Cut the part that reaches over position ``end``, or pin it where that is not possible."""
-    start = 0
-    for part in dim:
-        stop = start + part_size(part)
-        if start < end < stop:
+    for part, (start, size) in zip(dim, spans(map(part_size, dim)), strict=True):
+        if start < end < start + size:
             first, inner = next(((a, part[k + 1 :]) for k, a in enumerate(part) if a.size > 1))
             at, rest = divmod(end - start, part_size(inner))
             if rest or first.pinned:
@@ -127,4 +126,3 @@ def _cut_at(dim: Dim, end: int) -> None:
                 ends = tuple((Atom(n, inside=first.inside),) for n in (at, first.size - at))
                 tie(((first,),), ends)
             return
-        start = stop

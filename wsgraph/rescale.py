@@ -10,6 +10,7 @@ from torch import Tensor
 
 from .blocks import is_inner
 from .spec import Axis, Spec
+from .ties import replace_tied
 
 
 def random_factors(spec: Spec, low: float, high: float, generator: torch.Generator | None = None) -> list[Tensor]:
@@ -35,11 +36,7 @@ def rescale(tensors: Mapping[str, Tensor], spec: Spec, factors: Sequence[Tensor]
             for name, dim in slots:
                 along = _along(spec, spec.params[name].axes[dim], scaling.group, values.to(out[name]))
                 out[name] = out[name] * along.view(-1, *(1,) * (out[name].dim() - dim - 1))
-    tied: dict[int, Tensor] = {}
-    for name, old in tensors.items():  # entries that shared a tensor still do
-        if out[name] is not old:
-            tied[id(old)] = out[name]
-    return {name: tied.get(id(old), old) for name, old in tensors.items()}
+    return replace_tied(tensors, {name: new for name, new in out.items() if new is not tensors[name]})
 
 
 def _along(spec: Spec, axis: Axis, group: str, values: Tensor) -> Tensor:

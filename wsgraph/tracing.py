@@ -27,6 +27,7 @@ from .quiet import quiet
 from .scaling import find_scalings
 from .shell import shell
 from .spec import Axis, Param, Scaling, Spec
+from .ties import untied
 from .verify import call, verify_spec
 
 _CACHE: OrderedDict[Any, tuple[Spec, bool]] = OrderedDict()  # and whether it was verified
@@ -162,7 +163,7 @@ def _blamed_line(error: BaseException) -> str:
 def _interpret(program: torch.export.ExportedProgram, model: nn.Module) -> Spec:
     tensors = tensors_of(model)
     signature = program.graph_signature
-    first = {id(t): name for name, t in reversed(tensors.items())}  # tied entries go by the name of the first
+    first = {id(t): name for name, t in untied(tensors).items()}  # tied entries go by the name of the first
     targets = {
         node: first[id(tensors[name])] if name in tensors else name
         for node, name in {**signature.inputs_to_parameters, **signature.inputs_to_buffers}.items()

@@ -15,7 +15,7 @@ from torch import nn
 
 from wsgraph import Permutation, Spec, WeightGraph, to_graph, trace
 
-from ..match import match
+from ..matching import match
 from .memory import peak_memory, return_freed_memory
 from .models import CASES, Case, gpt2
 

@@ -18,13 +18,13 @@ from wsgraph.folder import cache_folder
 from wsgraph.modules import tensors_of, with_tensors
 from wsgraph.shell import shell
 
-from ..barrier import evaluate
 from ..data import load
-from ..match import match
-from ..merge import REPAIRS, merge
+from ..data.dataset import Split
+from ..matching import match
+from ..merging.merge import REPAIRS, merge
 from ..progress import progress
+from ..running.outputs import evaluate
 from ..zoo.architectures import resnet20, seeded
-from ..zoo.task import Split
 
 KIND = "align.benchmark.repair"
 METHODS = ("identity", "weight_matching", "activation_matching")

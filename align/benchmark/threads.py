@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor, nn
 
-from ..barrier import barrier
-from ..match import match
-from ..merge import merge
+from ..judging.barrier import barrier
+from ..matching import match
+from ..merging.merge import merge
 
 THREADS = 8
 SWITCH = 1e-5

@@ -19,8 +19,8 @@ from rich.table import Table
 from wsgraph import EncoderConfig
 
 from ..deep_align import DeepAlign, DeepAlignConfig
-from ..evaluation import aligned, line_barrier, pairs_of
-from ..trainer import TrainConfig, train_aligner
+from ..judging.evaluation import aligned, line_barrier, pairs_of
+from ..learning.trainer import TrainConfig, train_aligner
 from ..zoo import Recipe, Zoo, ZooConfig, build
 
 ENCODER: dict[str, dict[str, Any]] = {
@@ -53,7 +53,7 @@ TRAINING: dict[str, dict[str, Any]] = {
     "lr 5e-3": {"lr": 5e-3},
     "EMA 0.98": {"ema": 0.98},
 }
-"""Variants of :class:`~align.trainer.TrainConfig`."""
+"""Variants of :class:`~align.learning.trainer.TrainConfig`."""
 VARIANTS = {"encoder": ENCODER, "training": TRAINING}
 
 

@@ -4,7 +4,7 @@ from wsgraph.folder import cache_folder
 
 from .catalogue import CATALOGUE
 from .dataset import DataSet, load
-from .fetch import fetch
+from .fetching import fetch
 from .sources import FetchError
 
 NAMES = tuple(CATALOGUE)

@@ -18,7 +18,7 @@ from rich.table import Table
 from wsgraph.folder import cache_folder
 
 from .catalogue import CATALOGUE, Entry, entry
-from .fetch import fetch
+from .fetching import fetch
 from .sources import FetchError
 from .store import compact_path
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from .formats import Format, Step, Tensors
+from .formats import Format, RawSet, Step
 from .unpickle import unpickle
 
 SHAPE = (3, 32, 32)
@@ -24,7 +24,7 @@ Batch = tuple[np.ndarray, np.ndarray]
 """Images uint8 [N, 3, 32, 32] and labels uint8 [N] of one file."""
 
 
-def _join(batches: list[Batch]) -> Tensors:
+def _join(batches: list[Batch]) -> RawSet:
     """The last batch is the test set."""
     images, labels = zip(*batches, strict=True)
     parts = {
@@ -36,7 +36,7 @@ def _join(batches: list[Batch]) -> Tensors:
     return {name: torch.from_numpy(part) for name, part in parts.items()}
 
 
-def read_binary(paths: Mapping[str, Path], step: Step) -> Tensors:
+def read_binary(paths: Mapping[str, Path], step: Step) -> RawSet:
     """Records of one label byte and 3 × 32 × 32 pixel bytes, nothing else."""
 
     def batch(path: Path) -> Batch:
@@ -50,7 +50,7 @@ def read_binary(paths: Mapping[str, Path], step: Step) -> Tensors:
     return _join([batch(paths[f"{name}.bin"]) for name in (*BATCHES, TEST)])
 
 
-def read_python(paths: Mapping[str, Path], step: Step) -> Tensors:
+def read_python(paths: Mapping[str, Path], step: Step) -> RawSet:
     """Pickled dictionaries, of which only ``data`` and ``labels`` are used; no code in them can run."""
 
     def batch(path: Path) -> Batch:
@@ -67,7 +67,7 @@ def read_python(paths: Mapping[str, Path], step: Step) -> Tensors:
     return _join([batch(paths[name]) for name in (*BATCHES, TEST)])
 
 
-def read_png(paths: Mapping[str, Path], step: Step) -> Tensors:
+def read_png(paths: Mapping[str, Path], step: Step) -> RawSet:
     """One image per row of each sheet (pixels in reading order); labels as two JSON lists."""
     train, test = _json_labels(paths[TRAIN_LABELS]), _json_labels(paths[TEST_LABELS])
     labels = [*np.array_split(train, len(BATCHES)), test]

@@ -24,7 +24,7 @@ LUMA = (0.299, 0.587, 0.114)
 """What red, green and blue count for in a grey image."""
 
 Split = tuple[Tensor, Tensor]
-"""Inputs float32 [N, C, H, W] and labels int64 [N]."""
+"""Inputs and targets; of images, float32 [N, C, H, W] and labels int64 [N]."""
 
 
 @dataclass(frozen=True, eq=False)

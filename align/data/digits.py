@@ -5,13 +5,13 @@ from __future__ import annotations
 import torch
 from sklearn.datasets import load_digits
 
-from .formats import Tensors
+from .formats import RawSet
 
 TRAIN = 1_400
 """The first so many images of a fixed random order are the train set, the others the test set."""
 
 
-def read() -> Tensors:
+def read() -> RawSet:
     """The raw set; pixels go from 0 to 16."""
     data = load_digits()
     images = torch.tensor(data.images, dtype=torch.uint8)[:, None]

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..progress import progress
 
-Tensors = dict[str, Tensor]
+RawSet = dict[str, Tensor]
 """The raw set: the four tensors of :data:`PARTS`, all uint8; images [N, C, H, W], labels [N]."""
 
 PARTS = ("train_images", "train_labels", "test_images", "test_labels")
@@ -34,7 +34,7 @@ class Format:
 
     title: str
     files: tuple[str, ...]
-    read: Callable[[Mapping[str, Path], Step], Tensors]
+    read: Callable[[Mapping[str, Path], Step], RawSet]
     compressed: bool = False
     checksums: Mapping[str, str] = field(default_factory=dict)
 
@@ -48,7 +48,7 @@ class Format:
                     found.setdefault(name, there[spelling])
         return found
 
-    def load(self, paths: Mapping[str, Path]) -> Tensors:
+    def load(self, paths: Mapping[str, Path]) -> RawSet:
         """Check and read the files; a damaged one is a ``ValueError`` that names it."""
         with progress(f"checking {self.title}", len(self.checksums)) as step:
             for name, checksum in self.checksums.items():

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .formats import PARTS, Format, Step, Tensors
+from .formats import PARTS, Format, RawSet, Step
 
 FILES = (
     "train-images-idx3-ubyte",
@@ -24,7 +24,7 @@ FILES = (
 UNSIGNED_BYTE = 0x08
 
 
-def read(paths: Mapping[str, Path], step: Step) -> Tensors:
+def read(paths: Mapping[str, Path], step: Step) -> RawSet:
     """The four files as the raw set; grey images get their one channel."""
     tensors = {}
     for part, name in zip(PARTS, FILES, strict=True):

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from .formats import PARTS, Format, Step, Tensors
+from .formats import PARTS, Format, RawSet, Step
 
 FILES = ("train_X.bin", "train_y.bin", "test_X.bin", "test_y.bin")
 SIDE = 96
 PIXELS = 3 * SIDE * SIDE
 
 
-def read(paths: Mapping[str, Path], step: Step) -> Tensors:
+def read(paths: Mapping[str, Path], step: Step) -> RawSet:
     """The four files as the raw set; labels from 1 to 10 become 0 to 9."""
     tensors = {}
     for part, name in zip(PARTS, FILES, strict=True):

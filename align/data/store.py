@@ -10,7 +10,7 @@ from wsgraph.files import load_tensors, save_tensors
 from wsgraph.folder import VARIABLE
 
 from .catalogue import Entry
-from .formats import PARTS, Tensors, digest
+from .formats import PARTS, RawSet, digest
 
 KIND = "wsgraph data set"
 
@@ -20,7 +20,7 @@ def compact_path(entry: Entry, root: Path) -> Path:
     return entry.folder(root) / f"{entry.name}.safetensors"
 
 
-def open_set(entry: Entry, root: Path) -> Tensors:
+def open_set(entry: Entry, root: Path) -> RawSet:
     """The raw set: from its compact file, or from standard files, of which a compact one is then made.
 
     Raises ``FileNotFoundError`` if neither is there, ``ValueError`` if what is there is damaged.
@@ -33,7 +33,7 @@ def open_set(entry: Entry, root: Path) -> Tensors:
     return tensors
 
 
-def read_compact(entry: Entry, path: Path) -> Tensors:
+def read_compact(entry: Entry, path: Path) -> RawSet:
     """Read and verify a file of :func:`write_compact`."""
     remedy = f"Make it again with `python -m align.data fetch {entry.name} --force`."
     try:
@@ -46,13 +46,13 @@ def read_compact(entry: Entry, path: Path) -> Tensors:
     return tensors
 
 
-def write_compact(entry: Entry, tensors: Tensors, path: Path) -> None:
+def write_compact(entry: Entry, tensors: RawSet, path: Path) -> None:
     """Write the set as bytes; the file appears complete or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     save_tensors(tensors, path, {"kind": KIND, "name": entry.name, "sha256": digest(tensors)})
 
 
-def read_standard(entry: Entry, folder: Path) -> Tensors:
+def read_standard(entry: Entry, folder: Path) -> RawSet:
     """Read the set from the first format all of whose files are below ``folder``."""
     for format in entry.formats:
         paths = format.find(folder)
@@ -63,7 +63,7 @@ def read_standard(entry: Entry, folder: Path) -> Tensors:
     raise FileNotFoundError(missing_message(entry, folder))
 
 
-def _check(entry: Entry, tensors: Tensors, folder: Path) -> None:
+def _check(entry: Entry, tensors: RawSet, folder: Path) -> None:
     """Shapes, labels and checksum are those of the official set."""
     for split, size in zip(("train", "test"), entry.sizes, strict=True):
         images, labels = tensors[f"{split}_images"], tensors[f"{split}_labels"]

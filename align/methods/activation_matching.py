@@ -17,10 +17,10 @@ from wsgraph import Spec, to_graph
 from wsgraph.randomness import OwnDraws, seeded
 from wsgraph.shell import shell
 
-from ..activations import captured
 from ..alignment import Alignment
-from ..batches import Data, input_batches
 from ..progress import progress
+from ..running.batches import Samples, input_batches
+from .activations import captured
 
 SIMILARITIES = ("correlation", "covariance", "inner")
 
@@ -30,14 +30,14 @@ def activation_matching(
     a: nn.Module,
     b: nn.Module,
     *,
-    data: Data,
+    data: Samples,
     similarity: str = "correlation",
     samples: int | None = None,
     example_input: Tensor | None = None,
     spec: Spec | None = None,
     generator: torch.Generator | None = None,
 ) -> Alignment:
-    """Match neurons by their activations, behind the nonlinearity, over all of ``data`` in one pass.
+    """Match neurons by their activations, after the nonlinearity, over all of ``data`` in one pass.
 
     Values are seen where a linear layer or a convolution reads them, and those that none reads (queries and keys) where
     one writes them. A warning names the groups whose values are hidden in other functions, as in

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -14,10 +14,9 @@ from wsgraph.modules import tensors_of
 from wsgraph.randomness import OwnDraws
 from wsgraph.shell import shell
 
-from ..barrier import call, evaluate, interpolate
-from ..batches import Data, batches, for_model, is_pair
-
-Loss = Callable[[Tensor, Tensor], Tensor]
+from ..running.batches import Samples, batches, for_model, is_pair
+from ..running.interpolation import interpolate
+from ..running.outputs import Loss, call, evaluate
 
 
 @dataclass
@@ -37,7 +36,7 @@ class LineLoss:
     b: nn.Module
     spec: Spec
     loss: Loss
-    data: Data
+    data: Samples
     check: int = 2048
 
     def __post_init__(self) -> None:

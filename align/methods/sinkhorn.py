@@ -20,12 +20,14 @@ from wsgraph import Permutation, Spec, WeightGraph
 from wsgraph.randomness import seeded
 
 from ..alignment import Alignment, counted
-from ..batches import Data
-from ..implicit import implicit_maps
-from ..networks import as_graph
 from ..progress import progress
-from ..projection import hard_maps, soft_maps
-from .objective import Best, LineLoss, Loss
+from ..projection.assignment import hard_maps
+from ..projection.implicit import implicit_maps
+from ..projection.sinkhorn import soft_maps
+from ..running.batches import Samples
+from ..running.networks import as_graph
+from ..running.outputs import Loss
+from .objective import Best, LineLoss
 
 COSTS = ("rnd", "mid", "l2")
 
@@ -34,7 +36,7 @@ def sinkhorn_rebasin(
     a: nn.Module | WeightGraph,
     b: nn.Module | WeightGraph,
     *,
-    data: Data = None,
+    data: Samples = None,
     loss: Loss = F.cross_entropy,
     cost: str = "rnd",
     init: Alignment | None = None,
@@ -181,7 +183,7 @@ def _objective(
     b: nn.Module | WeightGraph,
     graphs: tuple[WeightGraph, WeightGraph],
     cost: str,
-    data: Data,
+    data: Samples,
     loss: Loss,
     size: int,
     generator: torch.Generator,

@@ -17,9 +17,10 @@ from wsgraph import Spec, to_graph
 from wsgraph.randomness import seeded
 
 from ..alignment import Alignment
-from ..batches import Data
 from ..progress import progress
-from .objective import Best, LineLoss, Loss
+from ..running.batches import Samples
+from ..running.outputs import Loss
+from .objective import Best, LineLoss
 from .weight_matching import Ascent
 
 
@@ -27,7 +28,7 @@ def straight_through(
     a: nn.Module,
     b: nn.Module,
     *,
-    data: Data,
+    data: Samples,
     loss: Loss = F.cross_entropy,
     init: Alignment | None = None,
     iterations: int = 200,

@@ -20,7 +20,7 @@ from wsgraph.randomness import seeded
 
 from ..alignment import Alignment, counted
 from ..progress import progress
-from ..projection import hard_maps
+from ..projection.assignment import hard_maps
 from ..sums import inner
 
 LARGE = 1e30
@@ -48,7 +48,7 @@ def weight_matching(
         b: The network to permute.
         init: A permutation to start from; it takes the place of the first sweep.
         max_sweeps: Sweeps before giving up.
-        restarts: Number of runs; those behind the first start from random permutations. The largest inner product wins.
+        restarts: Number of runs; those after the first start from random permutations. The largest inner product wins.
         tolerance: Smallest gain, relative to the objective, that counts as one.
         generator: Randomness of the orders; by default the same in every call.
     """

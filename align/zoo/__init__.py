@@ -1,6 +1,6 @@
 """Zoos: many trained networks, built by ``python -m align.zoo``, stored safely, opened lazily."""
 
-from .build import build, build_all, zoo_folder
+from .building import build, build_all, zoo_folder
 from .config import ZooConfig
 from .engines import BuildError
 from .together import Recipe

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..configuration import config_folder, require_arch
-from .build import build
+from .building import build
 from .composed import FAILURES, build_zoos
 from .zoo import Zoo
 

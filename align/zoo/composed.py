@@ -7,7 +7,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from ..data import FetchError
-from .build import build
+from .building import build
 from .config import ZooConfig
 from .engines import BuildError
 from .zoo import Zoo

@@ -12,9 +12,9 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
 from ..progress import be_quiet
+from ..running.networks import Tensors
 from .config import ZooConfig
 from .shard import Record, train_shard
-from .together import Tensors
 
 Result = tuple[int, Tensors, list[Record]]
 """A shard's number, its networks, and their records."""

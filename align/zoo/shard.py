@@ -13,11 +13,13 @@ from torch import Tensor
 
 from wsgraph.files import save_tensors
 
-from ..barrier import evaluate
+from ..data.dataset import Split
+from ..running.networks import Tensors
+from ..running.outputs import evaluate
 from .config import ZooConfig
 from .memory import keep_freed_memory
-from .task import Split, Task
-from .together import Tensors, train_alone, train_together
+from .task import Task
+from .together import train_alone, train_together
 
 JUDGED = 5_000
 """Samples on which the recorded losses are measured."""

@@ -10,6 +10,9 @@ from sklearn import datasets
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..data.dataset import Split
+from ..running.outputs import Loss
+
 BUNDLED = {"wine": datasets.load_wine, "breast_cancer": datasets.load_breast_cancer, "diabetes": datasets.load_diabetes}
 TEACHER = "teacher-"
 ROWS, TEST = 2_048, 0.25
@@ -27,7 +30,7 @@ class Table:
 
     def __init__(self, data: str) -> None:
         x, y = _teacher(int(data.removeprefix(TEACHER))) if data.startswith(TEACHER) else _bundled(data)
-        self.loss = F.cross_entropy if y.dtype == torch.int64 else F.mse_loss
+        self.loss: Loss = F.cross_entropy if y.dtype == torch.int64 else F.mse_loss
         order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))
         held, rest = order[: int(TEST * len(x))], order[int(TEST * len(x)) :]
         x = (x - x[rest].mean(0)) / x[rest].std(0).clamp_min(1e-6)
@@ -35,7 +38,7 @@ class Table:
             y = (y - y[rest].mean(0)) / y[rest].std(0).clamp_min(1e-6)
         self.train, self.test = (x[rest], y[rest]), (x[held], y[held])
 
-    def samples(self, part: str, item: int = 0) -> tuple[Tensor, Tensor]:
+    def samples(self, part: str, item: int = 0) -> Split:
         return self.train if part == "train" else self.test
 
 

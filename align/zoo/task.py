@@ -7,7 +7,6 @@ A classifier learns from one data set like all the others of its zoo. An implici
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Literal, Protocol
 
@@ -17,12 +16,12 @@ from torch.nn import functional as F
 
 from ..data import DataSet, fetch, load
 from ..data.catalogue import entry
+from ..data.dataset import Split
 from ..data.splits import disjoint_split
+from ..running.outputs import Loss
 from .tables import Table, table_shape
 
-Split = tuple[Tensor, Tensor]
-Loss = Callable[[Tensor, Tensor], Tensor]
-Part = Literal["train", "test"]
+SplitName = Literal["train", "test"]
 SIDES = ("all", "first", "second")
 POINTS = 256
 """Samples of a wave."""
@@ -39,7 +38,7 @@ class Task(Protocol):
     loss: Loss
     own: bool
 
-    def samples(self, part: Part, item: int = 0) -> Split:
+    def samples(self, part: SplitName, item: int = 0) -> Split:
         """Inputs and targets to learn from (``train``) or to be judged on (``test``)."""
 
 
@@ -55,7 +54,7 @@ class Classify:
             index = disjoint_split(data.train[1])[SIDES.index(side) - 1]
             self.train = (data.train[0][index], data.train[1][index])
 
-    def samples(self, part: Part, item: int = 0) -> Split:
+    def samples(self, part: SplitName, item: int = 0) -> Split:
         return self.train if part == "train" else self.test
 
 
@@ -75,7 +74,7 @@ class Waves:
         u = torch.rand((), generator=torch.Generator().manual_seed(item), dtype=torch.float64)
         return self.low + (self.high - self.low) * float(u)
 
-    def samples(self, part: Part, item: int = 0) -> Split:
+    def samples(self, part: SplitName, item: int = 0) -> Split:
         x = self.train if part == "train" else self.test
         return x, torch.sin(self.frequency(item) * math.pi * x)
 
@@ -95,7 +94,7 @@ class Images:
         rows, columns = torch.linspace(-1, 1, height), torch.linspace(-1, 1, width)
         self.grid = torch.cartesian_prod(rows, columns)
 
-    def samples(self, part: Part, item: int = 0) -> Split:
+    def samples(self, part: SplitName, item: int = 0) -> Split:
         if item >= len(self.images):
             raise ValueError(f"image {item} was asked for, but the data set has {len(self.images)}; lower count")
         return self.grid, self.images[item].flatten(1).T.contiguous()

@@ -14,12 +14,11 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 from torch.nn import functional as F
 
-from ..layout import channels_last, suits_channels_last
-from ..stacked import over_networks
+from ..running.layout import channels_last, suits_channels_last
+from ..running.networks import Tensors
+from ..running.outputs import Loss
+from ..running.stacked import over_networks
 from .chain import chain
-
-Tensors = dict[str, Tensor]
-Loss = Callable[[Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True)

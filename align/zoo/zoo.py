@@ -20,10 +20,10 @@ from wsgraph import Spec, WeightGraph, to_graph, trace
 from wsgraph.files import replacing
 from wsgraph.modules import with_tensors
 
+from ..running.networks import Tensors
 from .config import ZooConfig
 from .shard import OpenShard, Record, checksum, file_name
 from .task import Task
-from .together import Tensors
 
 INDEX = "zoo.json"
 FORMAT = 1

@@ -2,7 +2,7 @@ import pytest
 import torch
 from networks import mlp
 
-from align.projection import soft_maps
+from align.projection.sinkhorn import soft_maps
 from align.refine import Refine
 from wsgraph import Permutation, to_graph
 from wsgraph.testing import random_graph

@@ -9,12 +9,12 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 from align import DeepAlign
-from align.compare import with_error
 from align.configuration import choices, config_folder
 from align.data import FetchError
+from align.judging.compare import with_error
+from align.learning.trainer import TrainConfig
 from align.train import main, zoos_of
 from align.train import run as run_here
-from align.trainer import TrainConfig
 from align.zoo.composed import zoo_configs
 
 TINY = [

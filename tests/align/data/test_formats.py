@@ -10,7 +10,7 @@ import torch
 
 from align.data import cifar, idx, stl10
 from align.data.catalogue import CATALOGUE
-from align.data.formats import Tensors
+from align.data.formats import RawSet
 from align.data.store import open_set, read_standard
 
 WRITERS = {
@@ -24,7 +24,7 @@ WRITERS = {
 }
 
 
-def write(kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Tensors]:
+def write(kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, RawSet]:
     name, writer, options = WRITERS[kind]
     tensors = fake_data.shrink(monkeypatch, name)
     writer(tensors, folder, **options)

@@ -1,0 +1,1 @@
+"""One network from several that lie in one basin."""

@@ -1,0 +1,95 @@
+"""Average networks that lie in one basin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from wsgraph import WeightGraph, to_graph
+from wsgraph.modules import tensors_of, with_tensors
+
+from ..alignment import Alignment, apply_each
+from ..matching import METHODS
+from ..running.batches import Samples
+from ..running.batchnorm import reset_batchnorm
+from ..running.interpolation import require_same_shapes
+from ..running.networks import require_modules
+from .repair import repair as apply_repair
+from .scale import match_scale
+
+REPAIRS = ("none", "batchnorm", "repair")
+
+
+@torch.no_grad()
+def merge(
+    *models: nn.Module,
+    alignment: Alignment | Sequence[Alignment] | None = None,
+    weights: Sequence[float] | None = None,
+    repair: str = "none",
+    data: Samples = None,
+    scale: bool = False,
+) -> nn.Module:
+    """The (weighted) average of two or more networks, as a new module.
+
+    Args:
+        models: The networks; the first is the reference.
+        alignment: How the second network (or, as a sequence, each of the others) is permuted first. Without it they are
+            averaged as they are.
+        weights: One per model; equal by default. They are normalised to sum to 1.
+        repair: ``batchnorm`` measures BatchNorm statistics anew, ``repair`` restores every layer's mean and standard
+            deviation as well; both need ``data``.
+        data: Inputs for the repair.
+        scale: First rescale the neurons of the others to those of the first where this keeps the function (ReLU).
+    """
+    if len(models) < 2:
+        raise ValueError(f"merge needs at least two models, got {len(models)}")
+    for model in models:
+        named = isinstance(model, str) and model.split("+")[0] in METHODS
+        if named or isinstance(model, Alignment):
+            raise TypeError(
+                f"merge averages all its positional arguments, got {model!r} among them; to align first, pass "
+                f"alignment={f'align.match(a, b, {model!r})' if named else 'that'}"
+            )
+    require_modules("merge makes a module", models)
+    if repair not in REPAIRS:
+        raise ValueError(f"repair '{repair}' is not one of {REPAIRS}")
+    if repair != "none" and data is None:
+        raise ValueError(f"repair='{repair}' measures activations: pass data=inputs")
+    aligned = [models[0], *apply_each(alignment, models[1:])]
+    if scale:
+        aligned = [aligned[0], *(_scaled(aligned[0], m, alignment) for m in aligned[1:])]
+    shares = _shares(weights, len(models))
+    held = [tensors_of(m) for m in aligned]
+    for other in held[1:]:
+        require_same_shapes(held[0], other)
+    average = {k: _average([h[k] for h in held], shares) for k in held[0]}
+    merged = with_tensors(models[0], average)
+    if repair == "batchnorm":
+        return reset_batchnorm(merged, None, data)
+    return apply_repair(merged, aligned, data) if repair == "repair" else merged
+
+
+def _scaled(reference: nn.Module, model: nn.Module, alignment: Alignment | Sequence[Alignment] | None) -> nn.Module:
+    spec = None
+    if alignment is not None:
+        spec = (alignment if isinstance(alignment, Alignment) else alignment[0]).spec
+    a: WeightGraph = to_graph(reference, spec=spec)
+    b = to_graph(model, spec=a.spec)
+    return with_tensors(model, match_scale(a, b).tensors)
+
+
+def _shares(weights: Sequence[float] | None, count: int) -> list[float]:
+    if weights is None:
+        return [1 / count] * count
+    if len(weights) != count or sum(weights) == 0:
+        raise ValueError(f"{count} models need {count} weights with a sum other than 0, got {list(weights)}")
+    return [w / sum(weights) for w in weights]
+
+
+def _average(tensors: Sequence[Tensor], shares: Sequence[float]) -> Tensor:
+    if not tensors[0].is_floating_point():
+        return tensors[0].clone()
+    wide = sum(share * t.detach().double() for share, t in zip(shares, tensors, strict=True))
+    return wide.to(tensors[0].dtype)  # type: ignore[union-attr]

@@ -1,0 +1,1 @@
+"""From scores to permutations: soft ones that can be differentiated, and hard ones."""

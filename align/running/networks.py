@@ -1,0 +1,54 @@
+"""What aligners take for a network, and what they say to anything else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from torch import Tensor, nn
+
+from wsgraph import Spec, WeightGraph, to_graph
+
+Tensors = dict[str, Tensor]
+"""A state dict, or several as one with a leading axis of networks."""
+NetworkLike = nn.Module | WeightGraph | Mapping[str, Tensor]
+"""What may be passed for a network."""
+
+
+def as_graph(network: NetworkLike, example_input: Tensor | None = None, spec: Spec | None = None) -> WeightGraph:
+    """The WeightGraph of a module or a state dict, or the graph itself."""
+    return network if isinstance(network, WeightGraph) else to_graph(network, example_input, spec=spec)
+
+
+def read_state_dicts(
+    networks: Iterable[NetworkLike], example_input: Tensor | None = None, spec: Spec | None = None
+) -> list[Any]:
+    """The networks, state dicts as graphs: with the Spec of a network that is not one, where that fits."""
+    networks = list(networks)
+    known: Spec | None = None
+    if spec is None and any(isinstance(n, Mapping) for n in networks):
+        known = next((as_graph(n, example_input).spec for n in networks if not isinstance(n, Mapping)), None)
+    for k, network in enumerate(networks):
+        if isinstance(network, Mapping):
+            networks[k] = graph = to_graph(network, spec=spec or _fitting(known, network))
+            known = known or graph.spec
+    return networks
+
+
+def _fitting(spec: Spec | None, tensors: Mapping[str, Tensor]) -> Spec | None:
+    try:
+        if spec is not None:
+            spec.check(tensors)
+    except (KeyError, ValueError):  # another architecture, to be read off its own tensors
+        return None
+    return spec
+
+
+def require_modules(why: str, networks: Iterable[object]) -> None:
+    """Raise unless all networks are modules, with how to get one from what was passed."""
+    for network in networks:
+        if not isinstance(network, nn.Module):
+            raise TypeError(
+                f"{why}: pass modules, got {type(network).__name__}; load a state dict into one by "
+                "model.load_state_dict(state_dict), make one of a graph by graph.to_module(model)"
+            )
