@@ -98,7 +98,8 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_u
         with torch.set_grad_enabled(self.training and torch.is_grad_enabled()):
             scores: list[dict[str, Tensor]] = [{} for _ in pairs]
             for rows in _together(pairs):
-                found = self.stacked_scores(*zip(*(pairs[i] for i in rows), strict=True))
+                left, right = [pairs[i][0] for i in rows], [pairs[i][1] for i in rows]
+                found = self.stacked_scores(left, right)
                 for k, i in enumerate(rows):
                     scores[i] = {name: s[k] for name, s in found.items()}
         out = [Alignment(x, y, s, method="deep_align") for (x, y), s in zip(pairs, scores, strict=True)]

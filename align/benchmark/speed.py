@@ -47,11 +47,10 @@ def measure(make: Callable[[], nn.Module], shape: tuple[int, ...], aligner: Deep
     row["weights"] = sum(t.numel() for t in a.tensors.values())
     with torch.no_grad():
         # One after the other and again, so that a busy moment of the machine meets both.
-        (floor, _), (encode, _) = _alternating(
-            lambda: _floor(a, aligner), lambda: aligner.encoder.embed_stack([a.network])
-        )
+        (floor, _), (encode, _) = _alternating(lambda: _floor(a, aligner), lambda: aligner.encoder.embed([a.network]))
         row["floor"], row["encode"] = 2 * floor, 2 * encode
-        embedded, scores = _best(lambda: aligner.scores([(a, b)])[0])
+        embedded, stacked = _best(lambda: aligner.stacked_scores([a], [b]))
+        scores = {name: s[0] for name, s in stacked.items()}
         row["score"] = max(0.0, embedded - row["encode"])
         row["hungarian"], _ = _best(lambda: project([Alignment(a, b, scores)]))
         with peak_memory() as peak:
