@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, overload
 
@@ -167,3 +167,15 @@ def _as_list(graphs: Any) -> list[WeightGraph]:
 def config_from(data: Mapping[str, Any]) -> DeepAlignConfig:
     """A :class:`DeepAlignConfig` from plain data (JSON, YAML)."""
     return DeepAlignConfig(**{**data, "encoder": EncoderConfig(**data.get("encoder", {}))})
+
+
+def with_refinement(aligner: DeepAlign, steps: int) -> DeepAlign:
+    """The aligner, or a copy of it with (at least) so many steps of refinement, the new ones untrained."""
+    missing = steps - aligner.config.refine
+    if missing <= 0:
+        return aligner
+    more = DeepAlign(replace(aligner.config, refine=steps))
+    tensors = aligner.state_dict()
+    fresh = more.refine.raw.detach()[-missing:]
+    more.load_state_dict({**tensors, "refine.raw": torch.cat([tensors["refine.raw"], fresh])})
+    return more.train(aligner.training)

@@ -14,6 +14,10 @@ from wsgraph.network import Network, stack_of
 from .projection.sinkhorn import soft_maps
 
 
+LARGE = 2_000_000
+"""Weights of a network above which comparing all of them costs more than encoding it: only pinned neighbours count."""
+
+
 class Refine(nn.Module):
     r"""Adds to each score what the weights to and from neurons that are matched already say.
 
@@ -22,8 +26,9 @@ class Refine(nn.Module):
 
     with rows (columns) of W scaled to length 1, so that a term is a cosine of −1…1. At first only the weights to pinned
     neighbours count, for which P is the identity: they hold what an embedding of a few numbers must leave out. Then
-    follow k steps with all neighbours, P being the current soft matching. α, β > 0 by construction: a negative one
-    would let a network mismatch itself. Equivariance and swap symmetry hold term by term.
+    follow k steps with all neighbours, P being the current soft matching (not for networks that are :data:`LARGE` or of
+    different widths). α, β > 0 by construction: a negative one would let a network mismatch itself. Equivariance and
+    swap symmetry hold term by term.
 
     Args:
         steps: k.
@@ -38,9 +43,10 @@ class Refine(nn.Module):
 
     def forward(self, a: Sequence[Network], b: Sequence[Network], scores: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Refined scores of K pairs of one architecture, group name → ``[K, n_a, n_b]``."""
-        if self.steps and any(s.shape[-2] != s.shape[-1] for s in scores.values()):
-            raise ValueError("the networks have different widths, which refinement cannot match; use refine=0")
         weights, free = softplus(self.raw), a[0].spec.free
+        square = all(s.shape[-2] == s.shape[-1] for s in scores.values())
+        if not square or sum(t.numel() for t in a[0].tensors.values()) > LARGE:
+            weights = weights[:1]
         pinned = {name for name in a[0].spec.groups if name not in {g.name for g in free}}
         out = self._told(a, b, scores, dict.fromkeys(pinned), *weights[0])
         for alpha, beta in weights[1:]:

@@ -18,7 +18,7 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from .configuration import config_folder, require_arch
-from .deep_align import DeepAlign, config_from
+from .deep_align import DeepAlign, config_from, with_refinement
 from .judging.compare import compare, results_table
 from .learning.logs import Logs
 from .learning.report import write_run
@@ -48,11 +48,11 @@ def zoos_of(config: DictConfig) -> list[Zoo]:
 def first_aligner(config: DictConfig) -> DeepAlign:
     """What training starts from: a new aligner, the pretrained one, or one of an earlier run."""
     if config.start == "pretrained":
-        return DeepAlign()
+        return with_refinement(DeepAlign(), config.refine)
     if config.start != "new":
         if not (Path(config.start) / "config.json").is_file():
             raise ValueError(f"no aligner in start={config.start}; expected new, pretrained or a finished run's folder")
-        return DeepAlign.from_pretrained(config.start)
+        return with_refinement(DeepAlign.from_pretrained(config.start), config.refine)
     torch.manual_seed(config.seed)
     encoder: dict[str, Any] = OmegaConf.to_container(config.encoder)  # type: ignore[assignment]
     return DeepAlign(config_from({"encoder": encoder, "refine": config.refine}))

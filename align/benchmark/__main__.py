@@ -48,9 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     found.add_argument("--large", action="store_true", help="instead, seconds and memory of a network of GPT-2's size")
     shared = add("threads", _threads, "threads that share networks: answers as if alone, networks as they were")
     shared.add_argument("--calls", type=int, default=200, help="calls of each function by each of the eight threads")
-    unseen = add(
-        "zero-shot", _zero_shot, "the bundled aligner beside the classic methods on unseen families"
-    )
+    unseen = add("zero-shot", _zero_shot, "the bundled aligner beside the classic methods on unseen families")
     unseen.add_argument("networks", nargs="*", help=WORDS)
     unseen.add_argument("--output", type=Path, default=Path("results/zero-shot"), help="folder for table and pictures")
     return parser

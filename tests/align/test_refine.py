@@ -75,11 +75,15 @@ def test_equivariance_and_swap(seed):
         torch.testing.assert_close(swapped[k], s.mT)
 
 
-def test_different_widths_are_refused():
-    a, b = to_graph(mlp(3, 4, 2)), to_graph(mlp(3, 5, 2))
-    with pytest.raises(ValueError, match=r"different widths, which refinement cannot match; use refine=0"):
-        refined(Refine(1), a, b, {"0": torch.randn(1, 4, 5)})
-    assert refined(Refine(), a, b, {"0": torch.randn(1, 4, 5)})["0"].shape == (1, 4, 5)
+def test_large_networks_and_different_widths_are_refined_by_pinned_neighbours_only(monkeypatch):
+    a, b, wide = to_graph(mlp(3, 4, 4, 2)), to_graph(mlp(3, 4, 4, 2)), to_graph(mlp(3, 5, 4, 2))
+    for other_, size in ((b, 4), (wide, 5)):
+        scores = {"0": torch.randn(1, 4, size), "2": torch.randn(1, 4, 4)}
+        monkeypatch.setattr("align.refine.LARGE", 0)
+        torch.testing.assert_close(refined(Refine(2), a, other_, scores), refined(Refine(), a, other_, scores))
+        monkeypatch.undo()
+        same = torch.equal(refined(Refine(2), a, other_, scores)["2"], refined(Refine(), a, other_, scores)["2"])
+        assert same == (other_ is wide)
 
 
 def test_dead_neurons_and_gradients():
