@@ -184,8 +184,7 @@ def run(chain: str, request: Request, **options: Any) -> Alignment:
         found = method(replace(request, init=found), **(options if k == len(methods) - 1 else {}))
         elapsed += found.elapsed
     assert found is not None
-    found.method, found.elapsed = chain, elapsed
-    return found
+    return found.replace(method=chain, elapsed=elapsed)
 
 
 def require_request(chain: str, request: Request, options: Mapping[str, Any], common: Sequence[str]) -> None:
