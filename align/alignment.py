@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import FrozenInstanceError, asdict, dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from html import escape
+from types import MappingProxyType
+from typing import Any, NoReturn, TypeVar
 
 import torch
 from torch import Tensor
@@ -24,8 +29,23 @@ STATISTICS = ("mean", "variance")
 """Roles of norm statistics: they move with their neurons but are no part of any distance."""
 
 
+@dataclass(frozen=True)
+class Candidate:
+    """What was tried on the way to an Alignment.
+
+    Attributes:
+        method: As in :func:`align.match`.
+        score: How it did, by the measure of whoever tried it; less is better.
+        elapsed: Seconds it took.
+    """
+
+    method: str
+    score: float
+    elapsed: float = 0.0
+
+
 class Alignment:
-    """The result of every aligner: F(a, b), which minimises ‖a − F·b‖.
+    """The result of every aligner: F(a, b), which minimises ‖a − F·b‖. It is frozen; :meth:`replace` makes another.
 
     Args:
         a: The reference network.
@@ -35,7 +55,17 @@ class Alignment:
         method: Name of the aligner.
         elapsed: Seconds it took.
         converged: Whether an iterative aligner came to rest (one-pass aligners always do).
+        candidates: What was tried, by aligners that choose among several.
     """
+
+    a: WeightGraph
+    b: WeightGraph
+    method: str
+    elapsed: float
+    converged: bool
+    candidates: tuple[Candidate, ...]
+    _scores: dict[str, Tensor]
+    _maps: dict[str, Tensor] | None  # found when first asked for
 
     def __init__(
         self,
@@ -46,18 +76,36 @@ class Alignment:
         method: str = "",
         elapsed: float = 0.0,
         converged: bool = True,
+        candidates: Sequence[Candidate] = (),
     ) -> None:
         if scores is None and maps is None:
             raise ValueError("an Alignment needs scores or maps")
-        self.a, self.b = a, b
-        self.scores = self._in_order(scores or {})
-        self.method, self.elapsed, self.converged = method, elapsed, converged
-        self._maps = None if maps is None else self._in_order(maps)
+        vars(self).update(a=a, b=b, method=method, elapsed=elapsed, converged=converged, candidates=tuple(candidates))
+        vars(self).update(
+            _scores=_in_order(b.spec, scores or {}), _maps=None if maps is None else _in_order(b.spec, maps)
+        )
 
-    def _in_order(self, by_group: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Groups as the Spec lists them, whatever order an aligner visits them in or a file holds them in."""
-        listed = {name: k for k, name in enumerate(self.spec.groups)}
-        return {name: by_group[name] for name in sorted(by_group, key=lambda name: listed.get(name, len(listed)))}
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise FrozenInstanceError(f"an Alignment is frozen: make another by .replace(), as in .replace({name}=...)")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise FrozenInstanceError("an Alignment is frozen")
+
+    def replace(self, **changes: Any) -> Alignment:
+        """The same with another ``method``, ``elapsed``, ``converged`` or ``candidates``."""
+        for name in changes:
+            if name not in (allowed := ("method", "elapsed", "converged", "candidates")):
+                raise TypeError(f"'{name}' cannot be replaced, only {list(allowed)} can; make a new Alignment")
+        if "candidates" in changes:
+            changes["candidates"] = tuple(changes["candidates"])
+        other = copy.copy(self)
+        vars(other).update(changes)
+        return other
+
+    @property
+    def scores(self) -> Mapping[str, Tensor]:
+        """Group name → ``[n_a, n_b]``, in the Spec's order; empty for aligners that find permutations without."""
+        return MappingProxyType(self._scores)
 
     @property
     def spec(self) -> Spec:
@@ -65,11 +113,11 @@ class Alignment:
         return self.b.spec
 
     @property
-    def maps(self) -> dict[str, Tensor]:
+    def maps(self) -> Mapping[str, Tensor]:
         """Group name → for each neuron of a its partner in b, −1 for none (other widths only); in the Spec's order."""
         if self._maps is None:
             project([self])
-        return self._maps  # type: ignore[return-value]
+        return MappingProxyType(self._maps or {})
 
     @property
     def pairs(self) -> dict[str, Tensor]:
@@ -121,8 +169,12 @@ class Alignment:
             "spec": self.spec.fingerprint,
             "reference": self.a.spec.fingerprint,
             "method": self.method,
+            "elapsed": repr(self.elapsed),
+            "converged": str(int(self.converged)),
         }
-        save_tensors(tensors, path, meta | {"elapsed": repr(self.elapsed), "converged": str(int(self.converged))})
+        if self.candidates:
+            meta["candidates"] = json.dumps([asdict(tried) for tried in self.candidates])
+        save_tensors(tensors, path, meta)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], a: WeightGraph, b: WeightGraph) -> Alignment:
@@ -138,12 +190,12 @@ class Alignment:
         for key, value in tensors.items():
             kind, _, name = key.partition("/")
             found[kind][name] = value
-        return cls(
-            a, b, found["scores"], found["map"], meta["method"], float(meta["elapsed"]), bool(int(meta["converged"]))
-        )
+        elapsed, converged = float(meta["elapsed"]), bool(int(meta["converged"]))
+        tried = [Candidate(**one) for one in json.loads(meta.get("candidates", "[]"))]
+        return cls(a, b, found["scores"], found["map"], meta["method"], elapsed, converged, tried)
 
     def __repr__(self) -> str:
-        moved = sum(int((idx != torch.arange(len(idx))).sum()) for idx in self.maps.values())
+        moved = sum(map(_moved, self.maps.values()))
         total = sum(len(idx) for idx in self.maps.values())
         state = "" if self.converged else ", not converged"
         neurons = f"{moved} of {total} neurons moved in {len(self.maps)} group{'s' * (len(self.maps) != 1)}"
@@ -151,6 +203,25 @@ class Alignment:
             matched = sum(len(pairs) for pairs in self.pairs.values())
             neurons = f"{matched} of {total} neurons matched, partial: different widths, see .pairs"
         return f"Alignment({self.method}: {neurons}, {self.elapsed:.3f} s{state})"
+
+    def _repr_html_(self) -> str:
+        """A table of the groups, for notebooks."""
+        state = "" if self.converged else ", not converged"
+        rows = [(escape(name), str(len(idx)), str(_moved(idx))) for name, idx in self.maps.items()]
+        cells = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+        head = "<tr><th>group</th><th>size</th><th>moved</th></tr>"
+        return f"<table><caption>{escape(self.method)}, {self.elapsed:.3f} s{state}</caption>{head}{cells}</table>"
+
+
+def _in_order(spec: Spec, by_group: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Groups as the Spec lists them, whatever order an aligner visits them in or a file holds them in."""
+    listed = {name: k for k, name in enumerate(spec.groups)}
+    return {name: by_group[name] for name in sorted(by_group, key=lambda name: listed.get(name, len(listed)))}
+
+
+def _moved(idx: Tensor) -> int:
+    """How many neurons have another partner than their namesake."""
+    return int((idx != torch.arange(len(idx))).sum())
 
 
 def apply_each(alignment: Alignment | Sequence[Alignment] | None, networks: Sequence[N]) -> list[N]:
@@ -171,7 +242,7 @@ def project(alignments: Sequence[Alignment]) -> None:
     """Find the hard permutations of several alignments from their scores, moving all scores to the CPU at once."""
     maps = hard_maps_of([(alignment.a.spec, alignment.scores) for alignment in alignments])
     for alignment, found in zip(alignments, maps, strict=True):
-        alignment._maps = found
+        vars(alignment)["_maps"] = found  # the one thing that is found later
 
 
 def counted(graph: WeightGraph) -> list[str]:

@@ -105,8 +105,8 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_u
         out = [Alignment(x, y, s, method="deep_align") for (x, y), s in zip(pairs, scores, strict=True)]
         if not self.training:
             project(out)
-        for alignment in out:
-            alignment.elapsed = (time.perf_counter() - start) / len(out)
+        elapsed = (time.perf_counter() - start) / max(len(out), 1)
+        out = [alignment.replace(elapsed=elapsed) for alignment in out]
         return out[0] if _is_single(a) else out
 
     def stacked_scores(

@@ -20,6 +20,7 @@ from .data.dataset import Split
 from .judging.barrier import Barrier, barrier
 from .matching import match
 from .merging.merge import merge
+from .methods.registry import takes
 from .plots import add_output, plot_lines
 from .progress import progress
 
@@ -84,7 +85,8 @@ def main() -> None:
     for column in ("method", "loss barrier", "average's accuracy", "seconds"):
         table.add_column(column, justify="left" if column == "method" else "right", no_wrap=column == "method")
     for method, options in METHODS.items():
-        alignment = match(a, b, method, data=held, seed=args.seed, **options)
+        data = held if takes(method, "data") else None
+        alignment = match(a, b, method, data=data, seed=args.seed, **options)
         aligned = alignment.apply(b)
         curve = barrier(a, aligned, data=test)
         average = merge(a, aligned)

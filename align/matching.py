@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass, fields
-from functools import cache
-from threading import Lock
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -19,106 +16,12 @@ from wsgraph.randomness import seeded
 from .alignment import Alignment
 from .deep_align import DeepAlign
 from .merging.scale import match_scale
-from .methods.activation_matching import activation_matching
-from .methods.sinkhorn import sinkhorn_rebasin
-from .methods.ste import straight_through
-from .methods.weight_matching import weight_matching
-from .running.batches import Samples, require_samples
-from .running.networks import NetworkLike, as_graph, read_state_dicts, require_modules
+from .methods.registry import METHODS, Request, require_request, run
+from .running.batches import Samples
+from .running.networks import NetworkLike, read_state_dicts
 
-
-@dataclass(frozen=True)
-class _Call:
-    """What a method may need besides the two networks."""
-
-    a: Any
-    b: Any
-    init: Alignment | None
-    data: Samples
-    samples: int | None
-    example_input: Tensor | None
-    spec: Spec | None
-    generator: torch.Generator
-    aligner: DeepAlign | None
-
-    @property
-    def tracing(self) -> dict[str, Any]:
-        """What methods pass on to ``to_graph``."""
-        return {"example_input": self.example_input, "spec": self.spec}
-
-    def graphs(self) -> tuple[WeightGraph, WeightGraph]:
-        return as_graph(self.a, **self.tracing), as_graph(self.b, **self.tracing)
-
-    def require_data(self, method: str, hint: str) -> Samples:
-        if self.data is None:
-            raise ValueError(f"{method} needs data: pass {hint}")
-        return self.data
-
-
-def _identity(c: _Call) -> Alignment:
-    a, b = c.graphs()
-    a.spec.require_same(b.spec)
-    return Alignment(a, b, maps=Permutation.identity(a.spec).maps, method="identity")
-
-
-def _weight_matching(c: _Call, **options: Any) -> Alignment:
-    init = c.init.permutation if c.init is not None else None
-    return weight_matching(*c.graphs(), init=init, generator=c.generator, **options)
-
-
-def _activation_matching(c: _Call, **options: Any) -> Alignment:
-    data = c.require_data("activation_matching", "data=inputs, data=(inputs, targets), a loader, or data='noise'")
-    return activation_matching(c.a, c.b, data=data, samples=c.samples, generator=c.generator, **c.tracing, **options)
-
-
-def _sinkhorn(c: _Call, **options: Any) -> Alignment:
-    return sinkhorn_rebasin(c.a, c.b, data=c.data, init=c.init, generator=c.generator, **c.tracing, **options)
-
-
-def _ste(c: _Call, **options: Any) -> Alignment:
-    data = c.require_data("ste", "data=(inputs, targets) or a loader of such pairs")
-    return straight_through(c.a, c.b, data=data, init=c.init, generator=c.generator, **c.tracing, **options)
-
-
-def _deep_align(c: _Call) -> Alignment:
-    a, b = c.graphs()
-    if c.aligner is not None:
-        return c.aligner(a, b)
-    with _READING:
-        aligner = _pretrained(a.network.like.device, torch.get_default_dtype())
-    return aligner(a, b)
-
-
-_READING = Lock()  # whoever comes first reads the pretrained aligner, and the other threads wait
-
-
-@cache
-def _pretrained(device: torch.device, dtype: torch.dtype) -> DeepAlign:
-    """The pretrained aligner, read once; nobody else gets hold of it, so it stays where it is and in eval mode."""
-    return DeepAlign().to(device, dtype)
-
-
-METHODS: dict[str, Callable[..., Alignment]] = {
-    "identity": _identity,
-    "weight_matching": _weight_matching,
-    "activation_matching": _activation_matching,
-    "ste": _ste,
-    "sinkhorn": _sinkhorn,
-    "deep_align": _deep_align,
-}
-"""Every aligner by name; names joined by ``+`` start from one another's result."""
-_FUNCTIONS: dict[str, Callable[..., Alignment]] = {
-    "weight_matching": weight_matching,
-    "activation_matching": activation_matching,
-    "ste": straight_through,
-    "sinkhorn": sinkhorn_rebasin,
-}
 SCALE_TURNS = 10
 """Matches and rescalings that ``scale=True`` takes turns at before it gives up."""
-RUNNING = ("activation_matching", "ste")
-"""Methods that always run the networks, so that they need modules."""
-STARTABLE = ("weight_matching", "ste", "sinkhorn")
-"""Methods that can start from another one's result."""
 
 
 def match(
@@ -141,9 +44,10 @@ def match(
     Args:
         a: The reference: a module, its WeightGraph, or its state dict (see :func:`wsgraph.to_graph`).
         b: The network to permute, of the same architecture.
-        method: One of :data:`METHODS`, or several joined by ``+``: each starts from the result of the one before, as in
-            ``"weight_matching+sinkhorn"``.
-        data: For methods that run the networks: inputs, pairs (inputs, targets), a loader, or ``"noise"``.
+        method: One of :data:`align.methods.METHODS`, or several joined by ``+``: each starts from the result of the one
+            before, as in ``"weight_matching+sinkhorn"``. :mod:`align.methods.registry` tells how to add one.
+        data: For methods that run the networks: inputs, pairs (inputs, targets), a loader, or ``"noise"``. The others
+            refuse it, as all but ``deep_align`` refuse an ``aligner``.
         samples: How many inputs ``data="noise"`` draws; 5000 when omitted, fewer are faster where networks are costly.
         example_input: Needed where the input's shape cannot be inferred.
         spec: The symmetry of both; traced when omitted.
@@ -165,61 +69,28 @@ def match(
             f"match(a, b, method): the third argument is the method, one of {list(METHODS)}, got "
             f"{type(method).__name__}; example inputs go into example_input=, data goes into data="
         )
-    names = method.split("+")
-    for k, name in enumerate(names):
-        if name not in METHODS:
-            raise ValueError(f"no method '{name}'; choose among {list(METHODS)}, or join several by '+'")
-        if k > 0 and name not in STARTABLE:
-            raise ValueError(f"'{name}' starts from scratch, so nothing can come before it; {list(STARTABLE)} can")
-        if name in RUNNING:
-            require_modules(f"{name} runs the networks", (a, b))
-    _require_options(names[-1], options)
-    require_samples(data, samples)
-    generator = generator or seeded(seed)
+    request = Request(a, b, None, data, samples, example_input, spec, generator or seeded(seed), aligner)
+    require_request(method, request, options, COMMON)
     a, b = read_state_dicts((a, b), example_input, spec)
-    common = (data, samples, example_input, spec, generator, aligner)
-    if scale:
-        return _with_scale(a, b, names, common, options)
-    return _chain(a, b, names, common, options)
+    request = replace(request, a=a, b=b)
+    return _with_scale(method, request, options) if scale else run(method, request, **options)
 
 
-def _require_options(method: str, options: dict[str, Any]) -> None:
-    """Raise if the method has no such option, naming those it has."""
-    given = {f.name for f in fields(_Call)}
-    taken = inspect.signature(_FUNCTIONS[method]).parameters if method in _FUNCTIONS else ()
-    known = [name for name in taken if name not in given]
-    for name in options:
-        if name not in known:
-            common = [p.name for p in inspect.signature(match).parameters.values() if p.kind is p.KEYWORD_ONLY]
-            raise TypeError(
-                f"'{method}' has no option '{name}'; it has {known or 'none'}, and match itself takes {common}"
-            )
+COMMON = [p.name for p in inspect.signature(match).parameters.values() if p.kind is p.KEYWORD_ONLY]
+"""What :func:`match` itself takes, whatever the method."""
 
 
-def _chain(a: Any, b: Any, names: list[str], common: tuple[Any, ...], options: dict[str, Any]) -> Alignment:
-    """Run methods one after the other, each from the result of the one before."""
-    found: Alignment | None = None
-    elapsed = 0.0
-    for k, name in enumerate(names):
-        call = _Call(a, b, found, *common)
-        found = METHODS[name](call, **(options if k == len(names) - 1 else {}))
-        elapsed += found.elapsed
-    assert found is not None
-    found.method, found.elapsed = "+".join(names), elapsed
-    return found
-
-
-def _with_scale(a: Any, b: Any, names: list[str], common: tuple[Any, ...], options: dict[str, Any]) -> Alignment:
+def _with_scale(method: str, request: Request, options: dict[str, Any]) -> Alignment:
     """Match, rescale the permuted b to a, match again, until the permutation rests."""
-    left, right = _Call(a, b, None, *common).graphs()
+    left, right = request.graphs()
     now, total, elapsed = right, Permutation.identity(right.spec), 0.0
     for turn in range(SCALE_TURNS):
-        network = now if isinstance(b, WeightGraph) else with_tensors(b, now.tensors)
-        found = _chain(a, network, names, common, options)
+        network = now if isinstance(request.b, WeightGraph) else with_tensors(request.b, now.tensors)
+        found = run(method, replace(request, b=network), **options)
         elapsed += found.elapsed
         total = found.permutation @ total
         rests = turn > 0 and found.permutation == Permutation.identity(right.spec)
         if rests:
             break
         now = match_scale(left, found.permutation.apply(now))
-    return Alignment(left, right, None, total.maps, "+".join(names), elapsed, found.converged and rests)
+    return Alignment(left, right, None, total.maps, method, elapsed, found.converged and rests)

@@ -74,10 +74,10 @@ print(f"A random permutation of all of them changes the outputs by {error:.0e}.\
 
 # Align and merge. Averages shrink activations: BatchNorm statistics measured anew, or REPAIR, bring them back.
 methods = {
-    "not aligned": "identity",
-    "weight matching": "weight_matching",
-    "activation matching": "activation_matching",
-    "deep align": "deep_align",
+    "not aligned": ("identity", {}),
+    "weight matching": ("weight_matching", {}),
+    "activation matching": ("activation_matching", {"data": data[0]}),
+    "deep align": ("deep_align", {}),
 }
 table = Table(title="Accuracy of the average on unseen images")
 for column in ("alignment", "as it is", "BatchNorm reset", "REPAIR"):
@@ -85,8 +85,8 @@ for column in ("alignment", "as it is", "BatchNorm reset", "REPAIR"):
 # Measured anew at every point, the ends included: there, too, statistics differ a little from those of the training.
 panels = {"BatchNorm statistics averaged": {}, "measured anew at every point,\nso the ends differ too": {}}
 images, points = data[0], 7 if args.quick else 25
-for label, method in methods.items():
-    aligned = align.match(a, b, method, data=images, example_input=x[:2], seed=0).apply(b)
+for label, (method, options) in methods.items():
+    aligned = align.match(a, b, method, example_input=x[:2], seed=0, **options).apply(b)
     merged = [align.merge(a, aligned, repair=repair, data=images) for repair in ("none", "batchnorm", "repair")]
     table.add_row(label, *(f"{(model(x).argmax(1) == y).float().mean():.1%}" for model in merged))
     for curves, anew in zip(panels.values(), (None, images), strict=True):

@@ -22,6 +22,7 @@ from ..data import load
 from ..data.dataset import Split
 from ..matching import match
 from ..merging.merge import REPAIRS, merge
+from ..methods.registry import takes
 from ..progress import progress
 from ..running.outputs import evaluate
 from ..zoo.architectures import resnet20, seeded
@@ -73,7 +74,8 @@ def compare(epochs: int, width: float) -> None:
     for name, model in (("network a", a), ("network b", b)):
         table.add_row(f"({name})", _judge(model, data.test), "", "")
     for method in METHODS:
-        found = match(a, b, method, data=inputs, example_input=inputs[:2], seed=0)
+        images = inputs if takes(method, "data") else None
+        found = match(a, b, method, data=images, example_input=inputs[:2], seed=0)
         merged = [merge(a, b, alignment=found, repair=kind, data=inputs) for kind in REPAIRS]
         table.add_row(method, *(_judge(m, data.test) for m in merged))
     Console(width=120).print(table)

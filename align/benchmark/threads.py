@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from ..judging.barrier import barrier
 from ..matching import match
 from ..merging.merge import merge
+from ..methods.registry import takes
 
 THREADS = 8
 SWITCH = 1e-5
@@ -55,10 +56,10 @@ def calls(a: nn.Module, b: nn.Module) -> dict[str, Call]:
     generator = torch.Generator().manual_seed(0)
     shape = (6,) if isinstance(a[0], nn.Linear) else (1, 3, 3)  # type: ignore[index]
     x, y = torch.randn(24, *shape, generator=generator), torch.randint(3, (24,), generator=generator)
-    given: dict[str, Any] = {"data": (x, y), "example_input": x[:2]}
 
     def matched(method: str, **options: Any) -> Call:
-        return lambda: list(match(a, b, method, **given, **options).maps.values())
+        data = (x, y) if takes(method, "data") else None
+        return lambda: list(match(a, b, method, data=data, example_input=x[:2], **options).maps.values())
 
     def line(reset: Tensor | None = None) -> list[Tensor]:
         return [barrier(a, b, data=(x, y), points=3, reset_batchnorm=reset).loss]

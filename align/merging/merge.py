@@ -11,7 +11,7 @@ from wsgraph import WeightGraph, to_graph
 from wsgraph.modules import tensors_of, with_tensors
 
 from ..alignment import Alignment, apply_each
-from ..matching import METHODS
+from ..methods.registry import METHODS
 from ..running.batches import Samples
 from ..running.batchnorm import reset_batchnorm
 from ..running.interpolation import require_same_shapes

@@ -21,19 +21,22 @@ from wsgraph.randomness import seeded
 from ..alignment import Alignment, counted
 from ..progress import progress
 from ..projection.assignment import hard_maps
+from ..running.networks import NetworkLike, as_graph
 from ..sums import inner
 
 LARGE = 1e30
 
 
 def weight_matching(
-    a: WeightGraph,
-    b: WeightGraph,
+    a: NetworkLike,
+    b: NetworkLike,
     *,
-    init: Permutation | None = None,
+    init: Alignment | Permutation | None = None,
     max_sweeps: int = 100,
     restarts: int = 1,
     tolerance: float = 1e-7,
+    example_input: Tensor | None = None,
+    spec: Spec | None = None,
     generator: torch.Generator | None = None,
 ) -> Alignment:
     """Match neurons by their weights; needs no data.
@@ -46,25 +49,29 @@ def weight_matching(
     Args:
         a: The reference.
         b: The network to permute.
-        init: A permutation to start from; it takes the place of the first sweep.
+        init: An alignment or a permutation to start from; it takes the place of the first sweep.
         max_sweeps: Sweeps before giving up.
         restarts: Number of runs; those after the first start from random permutations. The largest inner product wins.
         tolerance: Smallest gain, relative to the objective, that counts as one.
+        example_input: Needed where the input's shape cannot be inferred.
+        spec: The symmetry; traced when omitted.
         generator: Randomness of the orders; by default the same in every call.
     """
-    a.spec.require_same(b.spec)
+    left, right = (as_graph(network, example_input, spec) for network in (a, b))
+    left.spec.require_same(right.spec)
+    first = init.permutation if isinstance(init, Alignment) else init
     start, generator = time.perf_counter(), generator or seeded()
     runs = []
     with progress("weight matching", None) as step:
         for k in range(restarts):
-            run = Ascent(a, b, init if k == 0 else Permutation.random(a.spec, generator), generator)
+            run = Ascent(left, right, first if k == 0 else Permutation.random(left.spec, generator), generator)
             run.climb(max_sweeps, tolerance, step=step)
             runs.append(run)
     best = max(runs, key=lambda run: run.objective)
     if not best.converged:
         warnings.warn(f"weight matching did not converge in {max_sweeps} sweeps; raise max_sweeps", stacklevel=2)
     elapsed = time.perf_counter() - start
-    return Alignment(a, b, best.cosines(), best.permutation.maps, "weight_matching", elapsed, best.converged)
+    return Alignment(left, right, best.cosines(), best.permutation.maps, "weight_matching", elapsed, best.converged)
 
 
 class Ascent:

@@ -1,10 +1,15 @@
+import copy
+import pickle
+from dataclasses import FrozenInstanceError
+
 import pytest
 import torch
 from networks import Net, mlp
+from safetensors import safe_open
 from torch import nn
 
 import align
-from align.alignment import counted
+from align.alignment import Candidate, counted, project
 from wsgraph import Permutation, to_graph
 from wsgraph.testing import random_graph
 
@@ -25,6 +30,57 @@ def test_round_trip(graphs, tmp_path):
     assert (loaded.method, loaded.elapsed, loaded.converged) == ("mine", 1.5, False)
     assert all(torch.equal(loaded.scores[k], saved.scores[k]) for k in saved.scores)
     assert loaded.distance == saved.distance
+
+
+def test_an_alignment_is_frozen_and_another_is_made_by_replace(graphs):
+    found = align.Alignment(*graphs, {"0": torch.randn(6, 6), "2": torch.randn(5, 5)}, method="mine")
+    for name in ("method", "elapsed", "scores", "maps", "a", "new"):
+        with pytest.raises(
+            FrozenInstanceError, match=rf"frozen: make another by .replace\(\), as in .replace\({name}="
+        ):
+            setattr(found, name, None)
+    with pytest.raises(FrozenInstanceError):
+        del found.method
+    for mapping in (found.scores, found.maps):
+        with pytest.raises(TypeError):
+            mapping["0"] = torch.zeros(6)
+    other = found.replace(method="other", elapsed=2.0, candidates=[Candidate("mine", 0.5)])
+    assert (found.method, found.elapsed, found.candidates) == ("mine", 0.0, ())
+    assert (other.method, other.elapsed, other.candidates) == ("other", 2.0, (Candidate("mine", 0.5),))
+    assert other.permutation == found.permutation
+    with pytest.raises(TypeError, match=r"'maps' cannot be replaced, only \['method', 'elapsed', "):
+        found.replace(maps={})
+
+
+def test_hard_maps_are_found_once_and_together(graphs, monkeypatch):
+    scores = {"0": torch.randn(6, 6), "2": torch.randn(5, 5)}
+    several = [align.Alignment(*graphs, scores) for _ in range(3)]
+    project(several)
+    monkeypatch.setattr("align.alignment.hard_maps_of", None)  # nothing is left to find, for the copies neither
+    for found in (*several, several[0].replace(method="x"), copy.deepcopy(several[0])):
+        assert sorted(found.maps["0"].tolist()) == list(range(6))
+    again = pickle.loads(pickle.dumps(several[0]))
+    assert again.permutation == several[0].permutation
+
+
+def test_candidates_are_saved_and_files_without_are_as_before(graphs, tmp_path):
+    found = align.match(*graphs, "identity")
+    tried = (Candidate("identity", 0.25, 1.5), Candidate("deep_align", 1.0))
+    for alignment, expected in ((found, ()), (found.replace(candidates=tried), tried)):
+        alignment.save(tmp_path / "x.safetensors")
+        with safe_open(tmp_path / "x.safetensors", "pt") as file:
+            assert ("candidates" in file.metadata()) == bool(expected)
+        assert align.Alignment.load(tmp_path / "x.safetensors", *graphs).candidates == expected
+
+
+def test_notebooks_show_a_table(graphs):
+    maps = {"0": torch.tensor([1, 0, 2, 3, 4, 5]), "2": torch.arange(5)}
+    shown = align.Alignment(*graphs, maps=maps, method="<mine>", elapsed=1.5, converged=False)._repr_html_()
+    assert shown == (
+        "<table><caption>&lt;mine&gt;, 1.500 s, not converged</caption>"
+        "<tr><th>group</th><th>size</th><th>moved</th></tr>"
+        "<tr><td>0</td><td>6</td><td>2</td></tr><tr><td>2</td><td>5</td><td>0</td></tr></table>"
+    )
 
 
 def test_groups_are_in_the_order_of_the_spec(graphs, tmp_path):

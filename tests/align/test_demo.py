@@ -19,7 +19,7 @@ def test_demo_draws_and_tells(tmp_path, monkeypatch, capsys):
 
 
 def test_every_method_of_the_demo_exists():
-    from align.matching import METHODS
+    from align.methods import METHODS
 
     assert {name for method in demo.METHODS for name in method.split("+")} <= set(METHODS)
 

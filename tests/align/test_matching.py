@@ -10,10 +10,10 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import align
-from align import matching
 from align.benchmark.models import CASES
 from align.demo import digits, network, train
-from align.matching import METHODS, STARTABLE
+from align.methods import METHODS, learned
+from align.methods.registry import takes
 from wsgraph import Permutation, to_graph, trace
 from wsgraph.testing import Residual
 
@@ -24,8 +24,9 @@ NAMES = [
 QUICK = {"ste": {"iterations": 25}, "sinkhorn": {"iterations": 50}}
 
 
-def options(method, quick=QUICK):
-    return quick.get(method.split("+")[-1], {})
+def options(method, quick=QUICK, data=None):
+    """Few iterations, and the data for those methods that use it."""
+    return {"data": data if takes(method, "data") else None} | quick.get(method.split("+")[-1], {})
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,7 @@ def trained_pair():
 @pytest.mark.parametrize("method", [n for n in NAMES if n not in ("identity", "deep_align")])
 def test_barrier_on_digits_is_a_third_of_the_naive_one(trained_pair, method):
     a, b, held, test, naive = trained_pair
-    found = align.match(a, b, method, data=held, seed=0, **options(method))
+    found = align.match(a, b, method, seed=0, **options(method, data=held))
     assert found.method == method
     assert found.elapsed > 0
     aligned = found.apply(b)
@@ -50,7 +51,7 @@ def test_barrier_on_digits_is_a_third_of_the_naive_one(trained_pair, method):
 def test_sinkhorn_improves_on_its_start(trained_pair, start):
     """The start is not lost in a blur, nor is it a hole nothing climbs out of."""
     a, b, held, _, _ = trained_pair
-    before = align.match(a, b, start, data=held, seed=0)
+    before = align.match(a, b, start, seed=0, **options(start, data=held))
     after = align.match(a, b, f"{start}+sinkhorn", data=held, seed=0, iterations=50)
     middle = [float(align.barrier(a, x.apply(b), data=held, points=3)) for x in (before, after)]
     assert middle[1] < middle[0]
@@ -122,9 +123,8 @@ def test_every_method_works_on_odd_networks_and_leaves_them_alone(odd, method):
     before = [{k: t.clone() for k, t in m.state_dict().items()} for m in (a, b)]
     loader = DataLoader(TensorDataset(x, y), batch_size=16)
     quick = {"ste": {"iterations": 3}, "sinkhorn": {"iterations": 3}}
-    found = align.match(
-        a, b, method, data=loader, example_input=x[:2].to(next(a.parameters()).dtype), seed=0, **options(method, quick)
-    )
+    example = x[:2].to(next(a.parameters()).dtype)
+    found = align.match(a, b, method, example_input=example, seed=0, **options(method, quick, loader))
     assert a.training
     assert b.training
     for model, old in zip((a, b), before, strict=True):
@@ -170,7 +170,7 @@ def nested(request):
 def test_every_method_works_on_attention_and_on_groups_of_channels(nested, method):
     a, b, x, y = nested
     quick = {"ste": {"iterations": 2}, "sinkhorn": {"iterations": 2}}
-    found = align.match(a, b, method, data=(x, y), example_input=x, seed=0, **options(method, quick))
+    found = align.match(a, b, method, example_input=x, seed=0, **options(method, quick, (x, y)))
     assert found.maps.keys() == {group.name for group in found.spec.free}
     with torch.no_grad():
         torch.testing.assert_close(found.apply(b)(x), b(x), atol=1e-4, rtol=1e-4)
@@ -189,7 +189,7 @@ def test_reproducible_by_seed_or_generator(method):
     a, b = mlp(4, 9, 8, 3), mlp(4, 9, 8, 3)
     data = torch.randn(64, 4), torch.randint(3, (64,))
     quick = {"ste": {"iterations": 5}, "sinkhorn": {"iterations": 30}}
-    call = {"data": data, **options(method, quick)}
+    call = options(method, quick, data)
     one = align.match(a, b, method, seed=5, **call)
     torch.manual_seed(123)  # the global generator plays no part
     two = align.match(a, b, method, generator=torch.Generator().manual_seed(5), **call)
@@ -203,7 +203,7 @@ def test_groups_are_in_the_order_of_the_spec(method, scale):
     a, b = mlp(4, 9, 8, 7, 6, 3), mlp(4, 9, 8, 7, 6, 3)
     quick = {"ste": {"iterations": 2}, "sinkhorn": {"iterations": 2}}
     data = torch.randn(64, 4), torch.randint(3, (64,))
-    found = align.match(a, b, method, data=data, scale=scale, seed=0, **options(method, quick))
+    found = align.match(a, b, method, scale=scale, seed=0, **options(method, quick, data))
     expected = [group.name for group in found.spec.free]
     assert list(found.maps) == list(found.pairs) == list(found.permutation.maps) == expected
     assert list(found.scores) in ([], expected)
@@ -253,7 +253,7 @@ def test_unknown_methods():
         align.match(a, a, "weight_matching+")
 
 
-@pytest.mark.parametrize("last", [n for n in METHODS if n not in STARTABLE])
+@pytest.mark.parametrize("last", [m.name for m in METHODS.values() if not m.startable])
 def test_methods_that_start_from_scratch_come_first(last):
     a = mlp(4, 5, 2)
     with pytest.raises(ValueError, match=rf"'{last}' starts from scratch, so nothing can come before it; .*'sinkhorn'"):
@@ -280,7 +280,7 @@ def test_methods_that_need_targets_say_so(method):
 def test_different_architectures_are_refused(method):
     data = torch.randn(8, 4), torch.zeros(8).long()
     with pytest.raises(ValueError, match=r"different architectures: '0.weight' is \(5, 4\) .* \(6, 4\)"):
-        align.match(mlp(4, 5, 2), mlp(4, 6, 2), method, data=data)
+        align.match(mlp(4, 5, 2), mlp(4, 6, 2), method, **options(method, data=data))
 
 
 # --------------------------------------------------------------------------------------------- same call, same answer
@@ -294,16 +294,16 @@ def test_the_same_call_gives_the_same_answer_and_draws_nothing(method):
         return m.body(x) + 0.1 * torch.randn(len(x), 3)
 
     a, b = (Net(noisy, body=mlp(6, 12, 12, 12, 3)) for _ in range(2))
-    given = {"data": (torch.randn(64, 6), torch.randint(3, (64,))), "example_input": torch.randn(2, 6)}
+    data, example = (torch.randn(64, 6), torch.randint(3, (64,))), torch.randn(2, 6)
     if method == "noise":
-        method, given["data"] = "activation_matching", "noise"
-    quick = options(method, {"ste": {"iterations": 3}, "sinkhorn": {"iterations": 5}})
+        method, data = "activation_matching", "noise"
+    quick = options(method, {"ste": {"iterations": 3}, "sinkhorn": {"iterations": 5}}, data)
     found = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # so few iterations improve nothing
         for _ in range(3):
             before = torch.get_rng_state()
-            found.append(align.match(a, b, method, **given, **quick))
+            found.append(align.match(a, b, method, example_input=example, **quick))
             assert torch.equal(torch.get_rng_state(), before)
             torch.rand(1)
     for other in found[1:]:
@@ -320,8 +320,8 @@ def test_no_seed_is_the_seed_0_and_another_gives_another_answer():
 
 def test_the_bundled_aligner_is_read_once_by_many_threads(monkeypatch):
     made, start = [], threading.Barrier(4)
-    monkeypatch.setattr(matching, "DeepAlign", lambda: made.append(1) or align.DeepAlign())
-    matching._pretrained.cache_clear()
+    monkeypatch.setattr(learned, "DeepAlign", lambda: made.append(1) or align.DeepAlign())
+    learned._pretrained.cache_clear()
     a, b = (to_graph(mlp(4, 5, 2)) for _ in range(2))
 
     def work():

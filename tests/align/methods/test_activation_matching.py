@@ -59,7 +59,7 @@ def test_the_caller_says_how_much_noise_is_drawn(method, monkeypatch):
     align.match(a, b, method, data="noise", samples=600, seed=0)
     assert sum(seen) == 600
     with pytest.raises(ValueError, match="but data is not 'noise'"):
-        align.match(a, b, "weight_matching", samples=600)
+        align.match(a, b, method, data=torch.randn(9, 4), samples=600)
 
 
 def test_correlation_by_hand_and_streaming():
