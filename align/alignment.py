@@ -35,12 +35,12 @@ class Candidate:
 
     Attributes:
         method: As in :func:`align.match`.
-        score: How it did, by the measure of whoever tried it; less is better.
+        score: How it did, by the measure of whoever tried it; less is better. ``None``: not judged.
         elapsed: Seconds it took.
     """
 
     method: str
-    score: float
+    score: float | None
     elapsed: float = 0.0
 
 

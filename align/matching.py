@@ -27,7 +27,7 @@ SCALE_TURNS = 10
 def match(
     a: NetworkLike,
     b: NetworkLike,
-    method: str = "weight_matching",
+    method: str = "auto",
     *,
     data: Samples = None,
     samples: int | None = None,
@@ -45,9 +45,11 @@ def match(
         a: The reference: a module, its WeightGraph, or its state dict (see :func:`wsgraph.to_graph`).
         b: The network to permute, of the same architecture.
         method: One of :data:`align.methods.METHODS`, or several joined by ``+``: each starts from the result of the one
-            before, as in ``"weight_matching+sinkhorn"``. :mod:`align.methods.registry` tells how to add one.
+            before, as in ``"weight_matching+sinkhorn"``. ``auto`` tries the cheap ones and keeps the best by what the
+            average of both networks says (:mod:`align.methods.auto`); :mod:`align.methods.registry` tells how to add
+            one.
         data: For methods that run the networks: inputs, pairs (inputs, targets), a loader, or ``"noise"``. The others
-            refuse it, as all but ``deep_align`` refuse an ``aligner``.
+            refuse it, as all but ``deep_align`` and ``auto`` refuse an ``aligner``.
         samples: How many inputs ``data="noise"`` draws; 5000 when omitted, fewer are faster where networks are costly.
         example_input: Needed where the input's shape cannot be inferred.
         spec: The symmetry of both; traced when omitted.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .activation_matching import activation_matching
+from .auto import auto
 from .identity import identity
 from .learned import learned
 from .registry import Method, register
@@ -10,6 +11,7 @@ from .sinkhorn import sinkhorn_rebasin
 from .ste import straight_through
 from .weight_matching import weight_matching
 
+register(Method("auto", auto))
 register(Method("identity", identity))
 register(Method("weight_matching", weight_matching, startable=True))
 register(Method("activation_matching", activation_matching, needs_data=True, needs_modules=True))

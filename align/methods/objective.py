@@ -15,6 +15,7 @@ from wsgraph.randomness import OwnDraws
 from wsgraph.shell import shell
 
 from ..running.batches import Samples, batches, for_model, is_pair
+from ..running.consensus import answered
 from ..running.interpolation import interpolate
 from ..running.outputs import Loss, call, evaluate
 
@@ -28,7 +29,7 @@ class LineLoss:
         b: The network to permute.
         spec: Their architecture.
         loss: Of outputs and targets.
-        data: Pairs (inputs, targets).
+        data: Pairs (inputs, targets); without targets, the networks' own mean answers stand for them.
         check: Number of samples the hard loss is measured on.
     """
 
@@ -40,6 +41,7 @@ class LineLoss:
     check: int = 2048
 
     def __post_init__(self) -> None:
+        self.data, self.loss = answered(self.a, self.b, self.data, self.loss)
         self.left = {k: t.detach() for k, t in tensors_of(self.a).items()}
         self.right = {k: t.detach() for k, t in tensors_of(self.b).items()}
         self._buffers = {k for k, _ in self.a.named_buffers()}
@@ -49,8 +51,6 @@ class LineLoss:
     def _first(self, count: int) -> tuple[Tensor, Tensor]:
         xs, ys, n = [], [], 0
         for x, y in batches(self.data, self.a):
-            if y is None:
-                raise ValueError("this method needs targets: pass data=(inputs, targets) or a loader of such pairs")
             xs.append(x)
             ys.append(y)
             n += len(x)

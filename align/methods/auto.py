@@ -1,0 +1,119 @@
+"""Try what is cheap and keep what is best, judged by the average of the two networks.
+
+Weight distance misleads (it prefers weight matching always), so candidates are judged by what people want of them:
+that the average of a and the permuted b answers well. With labels that is its loss; without them, how far its answers
+are from the mean answers of both networks, on the inputs at hand or on noise.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from wsgraph import Permutation, Spec
+from wsgraph.modules import tensors_of
+from wsgraph.shell import shell
+
+from ..alignment import Alignment, Candidate
+from ..running.batches import NOISE, Samples
+from ..running.batchnorm import reset_batchnorm
+from ..running.consensus import answered, probes
+from ..running.interpolation import interpolate
+from ..running.outputs import Loss, evaluate
+from .registry import Request, run
+
+CANDIDATES = ("weight_matching", "deep_align", "deep_align+weight_matching", "activation_matching")
+"""What is tried, in this order as long as the budget lasts."""
+LARGE = 50_000_000
+"""Weights above which only weight matching is tried, unless a budget allows more."""
+PROBES = 1_000
+"""Inputs drawn where no data is given."""
+Judge = Callable[[Permutation], float]
+
+
+def auto(request: Request, *, loss: Loss = F.cross_entropy, budget: float | None = None) -> Alignment:
+    """The best of several alignments; ``alignment.candidates`` says what was tried and how it did.
+
+    Networks that cannot be run (graphs, state dicts) are matched by what is known to be better for their kind.
+
+    Args:
+        request: The networks; data with targets, without, ``"noise"`` or none.
+        loss: Of outputs and targets.
+        budget: Seconds after which nothing more is tried; at least one candidate always is.
+    """
+    start, spec = time.perf_counter(), request.graphs()[0].spec
+    size = sum(t.numel() for t in request.graphs()[0].tensors.values())
+    if not isinstance(request.a, nn.Module) or not isinstance(request.b, nn.Module):
+        return _unjudged(request, known_better(spec) if size <= LARGE or budget else "weight_matching")
+    if size > LARGE and budget is None:
+        return _unjudged(request, "weight_matching")
+    inputs = _inputs(request)
+    if inputs is None:
+        return _unjudged(request, known_better(spec))
+    judge = _judge(request, inputs, loss)
+    tried: list[tuple[Candidate, Alignment]] = []
+    for method in CANDIDATES:
+        if tried and budget is not None and time.perf_counter() - start > budget:
+            break
+        found = _run(method, request, inputs)
+        tried.append((Candidate(method, judge(found.permutation), found.elapsed), found))
+    _, best = min(tried, key=lambda pair: pair[0].score)  # type: ignore[arg-type,return-value]
+    return best.replace(candidates=[candidate for candidate, _ in tried], elapsed=time.perf_counter() - start)
+
+
+def known_better(spec: Spec) -> str:
+    """The method to trust unseen: norms make weights comparable, which weight matching lives on."""
+    norms = any(p.role in ("norm_scale", "variance") for p in spec.params.values())
+    return "weight_matching" if norms else "deep_align"
+
+
+def _unjudged(request: Request, method: str) -> Alignment:
+    found = run(method, _without(request))
+    return found.replace(candidates=[Candidate(method, None, found.elapsed)])
+
+
+def _run(method: str, request: Request, inputs: Samples) -> Alignment:
+    asked = replace(_without(request).fork(), data=inputs) if method == "activation_matching" else _without(request)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a group that one candidate cannot see is no concern of the user's
+        return run(method, asked)
+
+
+def _without(request: Request) -> Request:
+    return replace(request.fork(), data=None, samples=None)
+
+
+def _inputs(request: Request) -> Samples:
+    """The caller's data, or probes; ``None`` if the networks read something that cannot be drawn."""
+    if request.data is not None and not isinstance(request.data, str):
+        return request.data
+    samples = request.samples or PROBES
+    try:
+        drawn = probes(request.a, request.data or NOISE, request.example_input, samples, request.fork().generator)
+        return torch.cat(list(drawn))
+    except (TypeError, ValueError):
+        if request.data is not None:
+            raise
+        return None
+
+
+def _judge(request: Request, inputs: Samples, loss: Loss) -> Judge:
+    """Loss half way between a and a permuted b, BatchNorm's statistics measured on what there is."""
+    data, own = answered(request.a, request.b, inputs, loss)
+    a, b, template = tensors_of(request.a), tensors_of(request.b), shell(request.a).eval()
+    norms = any(isinstance(m, _BatchNorm) and m.track_running_stats for m in request.a.modules())
+
+    def judge(permutation: Permutation) -> float:
+        middle: dict[str, Tensor] = interpolate(a, permutation.apply(b), 0.5)
+        if norms:
+            middle = tensors_of(reset_batchnorm(template, middle, data))
+        return float(evaluate(template, [middle], own, data)[0])
+
+    return judge

@@ -1,0 +1,115 @@
+"""The best of the cheap methods, by what the average of the two networks says."""
+
+import pytest
+import torch
+from networks import mlp
+from torch import nn
+
+import align
+from align.methods import auto
+from wsgraph import Permutation, to_graph
+
+
+def trained(seed, norm=False):
+    """A small classifier of which side of two lines a point is on."""
+    torch.manual_seed(seed)
+    layers = [nn.Linear(2, 16), *([nn.BatchNorm1d(16)] if norm else []), nn.ReLU(), nn.Linear(16, 16), nn.ReLU()]
+    model = nn.Sequential(*layers, nn.Linear(16, 4))
+    optimiser = torch.optim.Adam(model.parameters(), 1e-2)
+    for _ in range(150):
+        x, y = points(128)
+        optimiser.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimiser.step()
+    return model.eval()
+
+
+def points(count):
+    x = torch.randn(count, 2)
+    return x, (x[:, 0] > 0).long() + 2 * (x[:, 1] > 0).long()
+
+
+@pytest.fixture(scope="module")
+def pair():
+    return trained(0), trained(1)
+
+
+def midpoint_loss(a, b, alignment, data):
+    return float(align.barrier(a, b, data=data, points=3, alignment=alignment).loss[1])
+
+
+def test_with_labels_the_best_candidate_is_kept(pair):
+    a, b = pair
+    data = points(256)
+    found = align.match(a, b, data=data)
+    assert found.method == "auto"
+    assert [c.method for c in found.candidates] == list(auto.CANDIDATES)
+    scores = [c.score for c in found.candidates]
+    single = [midpoint_loss(a, b, align.match(a, b, m, **({"data": data} if m == "activation_matching" else {})), data)
+              for m in auto.CANDIDATES]  # fmt: skip
+    assert scores == pytest.approx(single, rel=1e-3)
+    assert midpoint_loss(a, b, found, data) == pytest.approx(min(single), rel=1e-3)
+
+
+@pytest.mark.parametrize("data", [None, "noise", "inputs"])
+def test_without_labels_the_networks_are_the_judges(pair, data):
+    a, b = pair
+    given = points(256)[0] if data == "inputs" else data
+    found = align.match(a, b, data=given)
+    assert all(c.score >= 0 for c in found.candidates)
+    labelled = points(256)
+    assert midpoint_loss(a, b, found, labelled) < midpoint_loss(a, b, None, labelled)
+
+
+def test_a_permuted_copy_is_found_at_once(pair):
+    a, _ = pair
+    planted = Permutation.random(to_graph(a).spec)
+    found = align.match(a, planted.apply(a))
+    assert found.permutation == planted.inverse()
+    assert min(c.score for c in found.candidates) == pytest.approx(0, abs=1e-5)
+
+
+def test_batchnorm_is_measured_on_what_there_is():
+    a, b = trained(0, norm=True), trained(1, norm=True)
+    state = {k: t.clone() for k, t in a.state_dict().items()}
+    data = points(256)
+    found = align.match(a, b, data=data)
+    expected = [
+        float(align.barrier(a, b, data=data, points=3, reset_batchnorm=data[0], alignment=align.match(a, b, m)).loss[1])
+        for m in auto.CANDIDATES[:3]
+    ]
+    assert [c.score for c in found.candidates[:3]] == pytest.approx(expected, rel=1e-3)
+    assert all(torch.equal(t, state[k]) for k, t in a.state_dict().items())
+
+
+def test_networks_that_cannot_be_run_are_not_judged(pair):
+    a, b = (to_graph(m) for m in pair)
+    found = align.match(a, b)
+    assert [(c.method, c.score) for c in found.candidates] == [("deep_align", None)]
+    a, b = (to_graph(trained(k, norm=True)) for k in (0, 1))
+    assert [c.method for c in align.match(a, b).candidates] == ["weight_matching"]
+
+
+def test_a_budget_bounds_what_is_tried(pair):
+    assert len(align.match(*pair, budget=0.0).candidates) == 1
+
+
+def test_large_networks_are_matched_by_weights_unless_a_budget_allows_more(pair, monkeypatch):
+    monkeypatch.setattr(auto, "LARGE", 10)
+    assert [(c.method, c.score) for c in align.match(*pair).candidates] == [("weight_matching", None)]
+    assert len(align.match(*pair, budget=600.0).candidates) == len(auto.CANDIDATES)
+
+
+def test_tokens_are_drawn_for_networks_that_read_them():
+    def reader():
+        return nn.Sequential(nn.Embedding(11, 6), nn.Flatten(), nn.Linear(18, 8), nn.ReLU(), nn.Linear(8, 3))
+
+    found = align.match(reader(), reader(), example_input=torch.zeros(2, 3, dtype=torch.long))
+    assert all(c.score is not None for c in found.candidates)
+
+
+def test_the_loss_can_be_chosen():
+    a, b = mlp(3, 8, 1), mlp(3, 8, 1)
+    data = torch.randn(64, 3), torch.randn(64, 1)
+    found = align.match(a, b, data=data, loss=nn.functional.mse_loss)
+    assert all(c.score is not None for c in found.candidates)
