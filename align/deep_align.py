@@ -86,7 +86,7 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_u
     @overload
     def forward(self, a: Sequence[WeightGraph], b: Sequence[WeightGraph]) -> list[Alignment]: ...
 
-    def forward(self, a, b):
+    def forward(self, a: Any, b: Any) -> Alignment | list[Alignment]:
         """Align b to a; sequences (or PyG batches) of networks, of any architectures, are aligned pair by pair.
 
         In eval mode the hard permutation is found at once and nothing is differentiated; in training mode use
