@@ -26,6 +26,8 @@ from .refine import Refine
 PAPER = "https://proceedings.mlr.press/v235/navon24a.html"
 BUNDLED = Path(__file__).parent / "pretrained"
 """The aligner that comes with the package: ``config.json``, ``model.safetensors`` and its model card."""
+STORED = {"encoder", "scale", "refine"}
+"""What every stored config holds."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_u
     @overload
     def forward(self, a: Sequence[WeightGraph], b: Sequence[WeightGraph]) -> list[Alignment]: ...
 
-    def forward(self, a, b):
+    def forward(self, a: Any, b: Any) -> Alignment | list[Alignment]:
         """Align b to a; sequences (or PyG batches) of networks, of any architectures, are aligned pair by pair.
 
         In eval mode the hard permutation is found at once and nothing is differentiated; in training mode use
@@ -165,8 +167,18 @@ def _as_list(graphs: Any) -> list[WeightGraph]:
 
 
 def config_from(data: Mapping[str, Any]) -> DeepAlignConfig:
-    """A :class:`DeepAlignConfig` from plain data (JSON, YAML)."""
-    return DeepAlignConfig(**{**data, "encoder": EncoderConfig(**data.get("encoder", {}))})
+    """A :class:`DeepAlignConfig` from plain data (JSON, YAML); what is left out is as the defaults are.
+
+    A stored one leaves nothing out, so without ``codes`` it is of the time when there was but one kind of them, and its
+    parameters mean nothing to an encoder of today.
+    """
+    encoder = data.get("encoder", {})
+    if data.keys() >= STORED and "codes" not in encoder:
+        raise ValueError(
+            "this aligner was made by a version before codes came from weights (its config has no encoder.codes), and "
+            "its parameters would be misread; train it again, or use it with the version that made it"
+        )
+    return DeepAlignConfig(**{**data, "encoder": EncoderConfig(**encoder)})
 
 
 def with_refinement(aligner: DeepAlign, steps: int) -> DeepAlign:

@@ -253,6 +253,11 @@ class _Run:
         saved = load_checkpoint(self.folder) if self.folder is not None else None
         if saved is None:
             return 0
+        if "needs" not in saved:
+            raise ValueError(
+                f"the checkpoint in {self.folder} was written by a version before zoos were drawn by need (it has no "
+                "'needs'); finish that run with the version that began it, or start anew with resume=never."
+            )
         for part, now in self.settings.items():
             if saved["run"][part] != now:
                 raise ValueError(

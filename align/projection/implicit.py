@@ -60,7 +60,7 @@ def sinkhorn_implicit(scores: Tensor, temperature: float = 1.0, iterations: int 
     Shapes:
         - **scores, output:** ``[..., n, n]``
     """
-    return _Sinkhorn.apply(scores / temperature, iterations)
+    return _Sinkhorn.apply(scores / temperature, iterations)  # type: ignore[no-untyped-call]
 
 
 def implicit_maps(

@@ -66,9 +66,9 @@ def chain(model: nn.Module) -> Forward | None:
             if isinstance(layer, nn.Flatten):
                 x = x.flatten(2)
             elif isinstance(layer, nn.Linear):
-                x = _Linear.apply(x, params[f"{name}.weight"], params[f"{name}.bias"])
+                x = _Linear.apply(x, params[f"{name}.weight"], params[f"{name}.bias"])  # type: ignore[no-untyped-call]
             elif isinstance(layer, Sine):
-                x = _Sine.apply(x, layer.frequency)
+                x = _Sine.apply(x, layer.frequency)  # type: ignore[no-untyped-call]
             else:
                 x = torch.relu_(x)
         return x

@@ -16,6 +16,7 @@ from align.learning.trainer import TrainConfig
 from align.train import main, zoos_of
 from align.train import run as run_here
 from align.zoo.composed import zoo_configs
+from align.zoo.families import family
 
 TINY = [
     *(
@@ -71,8 +72,12 @@ def test_every_other_choice_composes(group):
 @pytest.mark.parametrize("experiment", choices("experiment"))
 def test_every_experiment_names_families_that_compose(experiment):
     config = composed(f"+experiment={experiment}")
-    for family in config.families:
-        part = composed(f"+arch={family.arch}", f"data={family.get('data', 'digits')}")
+    if "drawn" in config.families:
+        drawn = config.families.drawn
+        assert len({family(k, drawn.seed).folder_name for k in range(drawn.count)}) == drawn.count
+        return
+    for chosen in config.families:
+        part = composed(f"+arch={chosen.arch}", f"data={chosen.get('data', 'digits')}")
         assert zoo_configs(part, part.zoo)
 
 
