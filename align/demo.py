@@ -7,22 +7,19 @@ from __future__ import annotations
 
 import argparse
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
 from rich.console import Console
 from rich.table import Table
-from torch import nn
-from torch.nn import functional as F
 
-from .data import load
-from .data.dataset import Split
-from .judging.barrier import Barrier, barrier
-from .matching import match
-from .merging.merge import merge
-from .methods.registry import takes
 from .plots import add_output, plot_lines
 from .progress import progress
+
+if TYPE_CHECKING:  # torch, and what brings it, is imported by the functions: a mere --help does not need it
+    from torch import nn
+
+    from .data.dataset import Split
+    from .judging.barrier import Barrier
 
 METHODS: dict[str, dict[str, Any]] = {
     "identity": {},
@@ -42,12 +39,17 @@ LABELS = {"identity": "not aligned"}
 
 def digits() -> tuple[Split, Split]:
     """The embedded 8 × 8 digits, scaled to [-1, 1]: images to learn from, and images to be judged on."""
+    from .data import load
+
     data = load("digits")
     return data.train, data.test
 
 
 def network(seed: int) -> nn.Module:
     """An untrained 64-64-64-10 MLP."""
+    import torch
+    from torch import nn
+
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return nn.Sequential(
@@ -57,6 +59,9 @@ def network(seed: int) -> nn.Module:
 
 def train(model: nn.Module, data: Split, seed: int, epochs: int = 20) -> nn.Module:
     """Adam on the cross-entropy."""
+    import torch
+    from torch.nn import functional as F
+
     x, y = data
     generator = torch.Generator().manual_seed(seed)
     optimiser = torch.optim.Adam(model.parameters(), lr=3e-3)
@@ -75,6 +80,11 @@ def main() -> None:
     add_output(parser, __file__)
     parser.add_argument("--seed", type=int, default=0, help="of networks and methods")
     args = parser.parse_args()
+
+    import torch
+
+    from . import barrier, match, merge
+    from .methods.registry import takes
 
     torch.set_num_threads(1)  # these matrices are tiny: threads that wait for a busy core cost ten times what they save
     console, start = Console(), time.perf_counter()

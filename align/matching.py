@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -14,11 +14,13 @@ from wsgraph.modules import with_tensors
 from wsgraph.randomness import seeded
 
 from .alignment import Alignment
-from .deep_align import DeepAlign
 from .merging.scale import match_scale
 from .methods.registry import METHODS, Request, require_request, run
 from .running.batches import Samples
 from .running.networks import NetworkLike, read_state_dicts
+
+if TYPE_CHECKING:
+    from .deep_align import DeepAlign
 
 SCALE_TURNS = 10
 """Matches and rescalings that ``scale=True`` takes turns at before it gives up."""

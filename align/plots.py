@@ -13,16 +13,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.rcsetup import cycler
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
-from torch import Tensor
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from .judging.barrier import Barrier
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
@@ -69,10 +69,9 @@ def add_output(parser: argparse.ArgumentParser, script: str) -> None:
         parser: Of the script's options.
         script: Its ``__file__``.
     """
-    known = Figure().canvas.get_supported_filetypes()
 
     def picture(text: str) -> Path:
-        path = Path(text)
+        path, known = Path(text), Figure().canvas.get_supported_filetypes()
         if path.is_dir() or not path.suffix:
             return path / f"{Path(script).stem}.png"
         if path.suffix[1:].lower() not in known:
@@ -179,7 +178,7 @@ def plot_permutations(
             figure.colorbar(shown, ax=row[0], shrink=0.8)
             partner = truth.argsort()  # neuron of b → its place in the order
             _dots(row[1], partner[found], right)
-            _dots(row[2], partner[truth], torch.ones_like(right))
+            _dots(row[2], partner[truth], right | True)
             row[0].set_ylabel(f"{label}\nneuron of a")
             row[1].set_title(f"{int(right.sum())} of {len(right)} right")
             for axes in row:
@@ -265,12 +264,17 @@ def _band(curves: Mapping[str, Barrier], between: str = ", ") -> str | None:
 
 def _closer(curves: Mapping[str, Barrier], towering: float = TOWERING) -> tuple[float, float] | None:
     """Limits that show all curves but the highest, if that one hides what they do."""
-    means = [torch.atleast_2d(curve.loss).mean(0) for curve in curves.values()]
+    means = [_pairs(curve).mean(0) for curve in curves.values()]
     low, peaks = float(min(m.min() for m in means)), sorted(float(m.max()) for m in means)
     if len(peaks) < 3 or peaks[-1] - low < towering * (peaks[-2] - low):
         return None
     margin = 0.08 * (peaks[-2] - low)
     return low - margin, peaks[-2] + margin
+
+
+def _pairs(curve: Barrier) -> Tensor:
+    """Losses ``[pairs, points]``, of a single pair too."""
+    return curve.loss.reshape(-1, len(curve.points))
 
 
 def _columns(labels: Sequence[str], width: float) -> int:
@@ -283,7 +287,7 @@ def _columns(labels: Sequence[str], width: float) -> int:
 
 
 def _mean_line(axes: Axes, curve: Barrier, label: str) -> None:
-    loss = torch.atleast_2d(curve.loss)
+    loss = _pairs(curve)
     mean = loss.mean(0)
     colour = _line(axes, curve.points, mean, label)
     if len(loss) > 1:

@@ -6,15 +6,15 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-import torch
-
-from . import coverage, repair, speed, threads, variants, zero_shot, zoo
+from .changes import VARIANTS
 
 WORDS = "only those whose name contains one of these words"
 
 
 def main() -> None:
     args = _parser().parse_args()
+    import torch  # and all that needs it only now: help comes at once
+
     torch.set_num_threads(args.threads)
     args.run(args)
 
@@ -31,7 +31,7 @@ def _parser() -> argparse.ArgumentParser:
 
     fast = add("speed", _speed, "seconds, memory and distance from the floor of the learned aligner")
     fast.add_argument("networks", nargs="*", help=WORDS)
-    for kind, table in variants.VARIANTS.items():
+    for kind, table in VARIANTS.items():
         chosen = add(kind, _variants, f"short trainings on digits that choose the {kind}'s settings")
         chosen.set_defaults(kind=kind)
         chosen.add_argument("variants", nargs="*", help=f"only these, of {list(table)}")
@@ -55,32 +55,46 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _zero_shot(args: argparse.Namespace) -> None:
+    from . import zero_shot
+
     zero_shot.zero_shot(args.networks, args.output)
 
 
 def _speed(args: argparse.Namespace) -> None:
+    from . import speed
+
     speed.speed(args.networks)
     if not args.networks:
         speed.batches()
 
 
 def _variants(args: argparse.Namespace) -> None:
+    from . import variants
+
     variants.compare(args.kind, args.variants, args.steps, args.seeds)
 
 
 def _repair(args: argparse.Namespace) -> None:
+    from . import repair
+
     repair.compare(args.epochs, args.width)
 
 
 def _zoo(args: argparse.Namespace) -> None:
+    from . import zoo
+
     zoo.compare(args.networks, args.repeats)
 
 
 def _coverage(args: argparse.Namespace) -> None:
+    from . import coverage
+
     coverage.large() if args.large else coverage.coverage(args.networks)
 
 
 def _threads(args: argparse.Namespace) -> None:
+    from . import threads
+
     threads.compare(args.calls)
 
 

@@ -18,9 +18,7 @@ from rich.table import Table
 from wsgraph.folder import cache_folder
 
 from .catalogue import CATALOGUE, Entry, entry
-from .fetching import fetch
 from .sources import FetchError
-from .store import compact_path
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -28,6 +26,8 @@ def main(arguments: list[str] | None = None) -> int:
     args = _parser().parse_args(arguments)
     try:
         if args.command == "fetch":
+            from .fetching import fetch  # here, for it brings torch
+
             for name in args.names:
                 fetch(name, force=args.force)
         elif args.command == "list":
@@ -67,6 +67,8 @@ def _table() -> Table:
 def _status(found: Entry) -> str:
     if found.embedded:
         return "embedded"
+    from .store import compact_path
+
     path = compact_path(found, cache_folder())
     if path.exists():
         return f"ready, {path.stat().st_size / 1e6:.0f} MB"

@@ -104,6 +104,10 @@ CATALOGUE: dict[str, Entry] = {
 }
 
 
+NAMES = tuple(CATALOGUE)
+"""The data sets there are."""
+
+
 def entry(name: str) -> Entry:
     """Look ``name`` up; ``ValueError`` with the choices if there is no such set."""
     if name in CATALOGUE:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-import torch
 from PIL import Image
 
 from .formats import Format, RawSet, Step
@@ -26,6 +25,8 @@ Batch = tuple[np.ndarray, np.ndarray]
 
 def _join(batches: list[Batch]) -> RawSet:
     """The last batch is the test set."""
+    import torch
+
     images, labels = zip(*batches, strict=True)
     parts = {
         "train_images": np.concatenate(images[:-1]),

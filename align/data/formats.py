@@ -6,12 +6,14 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-
-from torch import Tensor
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..progress import progress
 
-RawSet = dict[str, Tensor]
+if TYPE_CHECKING:  # the list of data sets needs no torch, only reading one does
+    from torch import Tensor
+
+RawSet: TypeAlias = "dict[str, Tensor]"
 """The raw set: the four tensors of :data:`PARTS`, all uint8; images [N, C, H, W], labels [N]."""
 
 PARTS = ("train_images", "train_labels", "test_images", "test_labels")

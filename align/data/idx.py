@@ -8,12 +8,14 @@ import struct
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from .formats import PARTS, Format, RawSet, Step
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 FILES = (
     "train-images-idx3-ubyte",
@@ -37,6 +39,8 @@ def read(paths: Mapping[str, Path], step: Step) -> RawSet:
 
 def read_idx(path: Path, dimensions: int) -> Tensor:
     """One file of unsigned bytes with that many dimensions; anything else, or a byte too few, is a ``ValueError``."""
+    import torch
+
     content = _bytes(path)
     header = 4 + 4 * dimensions
     if len(content) < header or content[:4] != bytes((0, 0, UNSIGNED_BYTE, dimensions)):

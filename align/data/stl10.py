@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from .formats import PARTS, Format, RawSet, Step
 
@@ -17,6 +16,8 @@ PIXELS = 3 * SIDE * SIDE
 
 def read(paths: Mapping[str, Path], step: Step) -> RawSet:
     """The four files as the raw set; labels from 1 to 10 become 0 to 9."""
+    import torch
+
     tensors = {}
     for part, name in zip(PARTS, FILES, strict=True):
         data = np.fromfile(paths[name], dtype=np.uint8)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from threading import Lock
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -11,8 +12,10 @@ from torch import Tensor
 from wsgraph import Spec
 
 from ..alignment import Alignment
-from ..deep_align import DeepAlign
 from ..running.networks import NetworkLike, as_graph
+
+if TYPE_CHECKING:
+    from ..deep_align import DeepAlign
 
 _READING = Lock()  # whoever comes first reads the pretrained aligner, and the other threads wait
 
@@ -44,4 +47,6 @@ def learned(
 @cache
 def _pretrained(device: torch.device, dtype: torch.dtype) -> DeepAlign:
     """The pretrained aligner, read once; nobody else gets hold of it, so it stays where it is and in eval mode."""
+    from ..deep_align import DeepAlign  # here, for it brings the encoder and the Hugging Face hub
+
     return DeepAlign().to(device, dtype)

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from wsgraph import Spec
@@ -66,9 +65,17 @@ def _solve(spec: Spec, scores: Mapping[str, np.ndarray]) -> dict[str, Tensor]:
     return {name: torch.from_numpy(maps[name]) for name in scores}
 
 
+def _partners(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of the best assignment."""
+    from scipy.optimize import linear_sum_assignment  # here, for it takes a while to import
+
+    rows, columns = linear_sum_assignment(scores, maximize=True)
+    return rows, columns
+
+
 def assign(scores: np.ndarray) -> np.ndarray:
     """argmax over assignments of Σ scores[i, idx[i]]; −1 where a row has no partner."""
-    rows, columns = linear_sum_assignment(scores, maximize=True)
+    rows, columns = _partners(scores)
     index = np.full(scores.shape[0], -1, dtype=np.int64)
     index[rows] = columns
     return index
@@ -84,7 +91,7 @@ def _gains(runs: np.ndarray) -> np.ndarray:
     """Best total score of matching run h of a with run k of b, for all h and k."""
     gains = np.empty(runs.shape[:2])
     for h, k in np.ndindex(gains.shape):
-        gains[h, k] = runs[h, k][linear_sum_assignment(runs[h, k], maximize=True)].sum()
+        gains[h, k] = runs[h, k][_partners(runs[h, k])].sum()
     return gains
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from statistics import mean, stdev
+from typing import TYPE_CHECKING
 
 import hydra
 from omegaconf import DictConfig, OmegaConf
@@ -15,9 +16,9 @@ from rich.console import Console
 from rich.table import Table
 
 from ..configuration import config_folder, require_arch
-from .building import build
-from .composed import FAILURES, build_zoos
-from .zoo import Zoo
+
+if TYPE_CHECKING:
+    from .zoo import Zoo
 
 
 def summary(zoos: list[Zoo]) -> Table:
@@ -38,13 +39,19 @@ def summary(zoos: list[Zoo]) -> Table:
 
 @hydra.main(version_base="1.3", config_path=str(config_folder()), config_name="zoo")
 def main(config: DictConfig) -> None:
+    known = config.folder is not None and "arch" not in config
+    if not known:
+        require_arch(config)
+    from .building import build  # here, for they bring torch, which a mere --help does not need
+    from .composed import FAILURES, build_zoos
+    from .zoo import Zoo
+
     try:
-        if config.folder is not None and "arch" not in config:
+        if known:
             zoo = Zoo(config.folder)
             count = max(zoo.records) + 1 if OmegaConf.is_interpolation(config, "count") else config.count
             zoos = [build(zoo.config, count, zoo.folder, config.engine, config.workers, config.address)]
         else:
-            require_arch(config)
             zoos = build_zoos(config, config)
     except FAILURES as error:
         sys.exit(str(error))

@@ -320,7 +320,8 @@ def test_no_seed_is_the_seed_0_and_another_gives_another_answer():
 
 def test_the_bundled_aligner_is_read_once_by_many_threads(monkeypatch):
     made, start = [], threading.Barrier(4)
-    monkeypatch.setattr(learned, "DeepAlign", lambda: made.append(1) or align.DeepAlign())
+    aligner = align.DeepAlign
+    monkeypatch.setattr("align.deep_align.DeepAlign", lambda: made.append(1) or aligner())
     learned._pretrained.cache_clear()
     a, b = (to_graph(mlp(4, 5, 2)) for _ in range(2))
 

@@ -12,9 +12,10 @@ from align import DeepAlign
 from align.configuration import choices, config_folder
 from align.data import FetchError
 from align.judging.compare import with_error
+from align.learning.stages import run as run_here
+from align.learning.stages import zoos_of
 from align.learning.trainer import TrainConfig
-from align.train import main, zoos_of
-from align.train import run as run_here
+from align.train import main
 from align.zoo.composed import zoo_configs
 from align.zoo.families import family
 
@@ -94,7 +95,7 @@ def test_an_experiment_builds_the_zoos_of_all_its_families(tmp_path, monkeypatch
 def test_the_zoos_of_an_experiment_are_built_where_they_are_told(monkeypatch):
     seen = []
     monkeypatch.setattr(
-        "align.train.build_zoos", lambda _, zoo: seen.append((zoo.engine, zoo.workers, zoo.address)) or []
+        "align.learning.stages.build_zoos", lambda _, zoo: seen.append((zoo.engine, zoo.workers, zoo.address)) or []
     )
     words = ["+experiment=mixture", "zoo.engine=ray", "zoo.workers=7", "zoo.address='ray://host:10001'"]
     with initialize_config_dir(str(config_folder()), version_base="1.3"):
@@ -111,7 +112,7 @@ def test_the_zoos_of_an_experiment_are_built_where_they_are_told(monkeypatch):
     ],
 )
 def test_wrong_settings_are_told_before_anything_is_trained(word, message, monkeypatch):
-    monkeypatch.setattr("align.train.zoos_of", lambda _: pytest.fail("networks are trained"))
+    monkeypatch.setattr("align.learning.stages.zoos_of", lambda _: pytest.fail("networks are trained"))
     monkeypatch.setitem(sys.modules, "wandb", None)
     with pytest.raises((ValueError, ImportError), match=message):
         run_here(composed("+arch=mlp", word))
@@ -121,7 +122,7 @@ def test_data_that_cannot_be_fetched_ends_in_a_message(monkeypatch):
     def missing(_):
         raise FetchError("no network")
 
-    monkeypatch.setattr("align.train.zoos_of", missing)
+    monkeypatch.setattr("align.learning.stages.zoos_of", missing)
     monkeypatch.setattr(sys, "argv", ["align.train", "+arch=mlp"])
     with pytest.raises(SystemExit, match="no network"):
         main()

@@ -90,7 +90,7 @@ def test_what_ends_a_build_is_told(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("align.zoo.__main__.build_zoos", fail)
+    monkeypatch.setattr("align.zoo.composed.build_zoos", fail)
     with pytest.raises(SystemExit, match=message):
         command("+arch=mlp")
 

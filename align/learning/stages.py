@@ -1,0 +1,78 @@
+"""The stages of a training, from the zoos to the report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from hydra import compose
+from omegaconf import DictConfig, OmegaConf
+from rich.console import Console
+
+from ..deep_align import DeepAlign, config_from, with_refinement
+from ..judging.compare import compare, results_table
+from ..zoo import Zoo, build_all
+from ..zoo.composed import build_zoos
+from ..zoo.families import family
+from .logs import Logs
+from .report import write_run
+from .trainer import TrainConfig, make_fabric, train_aligner
+
+
+def zoos_of(config: DictConfig) -> list[Zoo]:
+    """The config's zoos, built where they are missing: one family, an experiment's ``families``, or drawn ones."""
+    if "families" not in config:
+        return build_zoos(config, config.zoo)
+    if "drawn" in config.families:
+        drawn = config.families.drawn
+        return build_all([family(k, drawn.seed) for k in range(drawn.count)], drawn.networks, config.zoo.workers)
+    zoos = []
+    for chosen in config.families:
+        choices = [f"+arch={chosen.arch}", *([f"data={chosen.data}"] if "data" in chosen else [])]
+        changes = [f"{key}={value}" for key, value in chosen.get("changes", {}).items()]
+        where = [f"zoo.{key}={json.dumps(config.zoo[key])}" for key in ("engine", "workers", "address")]
+        part = compose("config", overrides=[*choices, f"preset={config.preset.name}", *where, *changes])
+        zoos += build_zoos(part, part.zoo)
+    return zoos
+
+
+def first_aligner(config: DictConfig) -> DeepAlign:
+    """What training starts from: a new aligner, the pretrained one, or one of an earlier run."""
+    if config.start == "pretrained":
+        return with_refinement(DeepAlign(), config.refine)
+    if config.start != "new":
+        if not (Path(config.start) / "config.json").is_file():
+            raise ValueError(f"no aligner in start={config.start}; expected new, pretrained or a finished run's folder")
+        return with_refinement(DeepAlign.from_pretrained(config.start), config.refine)
+    torch.manual_seed(config.seed)
+    encoder: dict[str, Any] = OmegaConf.to_container(config.encoder)  # type: ignore[assignment]
+    return DeepAlign(config_from({"encoder": encoder, "refine": config.refine}))
+
+
+def run(config: DictConfig) -> None:
+    """Zoos, aligner, comparison, report. What can be wrong with the settings comes to light before the work begins."""
+    console, folder = Console(markup=False), Path(config.output)  # brackets in a path are no markup
+    if config.resume not in ("auto", "never"):
+        raise ValueError(f"resume={config.resume} is neither auto nor never")
+    fabric = make_fabric(**config.fabric)
+    fabric.launch()
+    aligner = first_aligner(config)
+    settings = TrainConfig(**config.loss, **config.optim, seed=config.seed)
+    logs = Logs(folder, wandb=config.wandb, enabled=fabric.is_global_zero)
+    with fabric.rank_zero_first():
+        zoos = zoos_of(config)
+    if fabric.is_global_zero:
+        console.print(f"{config.preset.name} scale; {', '.join(map(repr, zoos))}", soft_wrap=True)
+    with logs:
+        train_aligner(aligner, zoos, settings, folder, config.resume == "auto", logs.report, fabric)
+    if not fabric.is_global_zero:
+        return
+    aligner = aligner.cpu()
+    results = []
+    for zoo in zoos:
+        results.append(compare(aligner, zoo, **config.eval))
+        console.print(results_table(zoo, results[-1]))
+    write_run(folder, aligner, config, zoos, results)
+    console.print(f"Run folder: {folder}   (open {folder / 'report.html'})", soft_wrap=True)
