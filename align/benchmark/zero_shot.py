@@ -115,8 +115,8 @@ def judge(zoo: Zoo, name: str) -> dict[str, Barrier]:
 
 def _moved(a: nn.Module, b: nn.Module, zoo: Zoo, method: str, data: str | None) -> nn.Module:
     x, y = (t[:SEEN] for t in zoo.task.samples("train"))
-    given = {None: {}, "inputs": {"data": x}, "labelled": {"data": (x, y)}, "noise": {"data": "noise"}}[data]
-    return match(a, b, method, example_input=x[:2], **given).apply(b)
+    given: dict[str | None, Any] = {None: None, "inputs": x, "labelled": (x, y), "noise": "noise"}
+    return match(a, b, method, example_input=x[:2], data=given[data]).apply(b)
 
 
 def ratio(row: Mapping[str, Barrier], label: str, others: Sequence[str]) -> float:

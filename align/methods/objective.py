@@ -49,12 +49,14 @@ class LineLoss:
         self._private, self._draws = shell(self.a).eval(), OwnDraws()
 
     def _first(self, count: int) -> tuple[Tensor, Tensor]:
-        xs, ys, n = [], [], 0
+        xs: list[Tensor] = []
+        ys: list[Tensor] = []
         for x, y in batches(self.data, self.a):
+            if y is None:
+                raise ValueError("some batches have targets and this one has none; pass targets with all, or with none")
             xs.append(x)
             ys.append(y)
-            n += len(x)
-            if n >= count:
+            if sum(map(len, xs)) >= count:
                 break
         return torch.cat(xs)[:count], torch.cat(ys)[:count]
 
