@@ -18,12 +18,16 @@ from huggingface_hub import PyTorchModelHubMixin
 from torch import Tensor, nn
 
 from wsgraph import Encoder, EncoderConfig, WeightGraph
+from wsgraph.network import Network
 from wsgraph.nn.encoder import together
+from wsgraph.nn.spectral import signed
 
 from .alignment import Alignment, aligned_graphs, project
-from .refine import Refine
+from .refine import LARGE, Refine
 
 PAPER = "https://proceedings.mlr.press/v235/navon24a.html"
+VIEWS = 8
+"""Choices of the codes' signs over which an answer is averaged."""
 BUNDLED = Path(__file__).parent / "pretrained"
 """The aligner that comes with the package: ``config.json``, ``model.safetensors`` and its model card."""
 STORED = {"encoder", "scale", "refine"}
@@ -116,23 +120,39 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_u
     ) -> dict[str, Tensor]:
         """φ(a, b) = s²⟨a/‖a‖, b/‖b‖⟩, refined, of K pairs of one architecture: free group → ``[K, n_a, n_b]``.
 
-        This is what training differentiates and what every call projects.
+        This is what training differentiates and what every call projects; training draws one view of the codes, an
+        answer is the mean over several.
 
         Args:
             a: The reference networks.
             b: Those to be permuted; a single pair may have different widths.
-            draw: Randomises what is arbitrary in the codes of pinned nodes, for training.
+            draw: Draws the view.
         """
         left, right = [g.network for g in a], [g.network for g in b]
-        codes = self.encoder.codes((left, right), draw)
+        codes = self.encoder.codes((left, right))
+        views = self._views(codes, left[0]) if draw is None else [signed(codes, draw)]
         if len(a) == 1:
-            each = [{g: e[None] for g, e in self.encoder.embed(side, codes).items()} for side in (left, right)]
+            each = [[_lead(e) for e in self.encoder.embed_views(side, views)] for side in (left, right)]
         else:
-            twice = {g: c if c.dim() == 2 else torch.cat([c, c]) for g, c in codes.items()}
-            both = self.encoder.embed([*left, *right], twice)
-            each = [{g: e.chunk(2)[k] for g, e in both.items()} for k in (0, 1)]
-        scores = {g.name: self.s.square() * _cosine(each[0][g.name], each[1][g.name]) for g in a[0].spec.free}
+            twice = [{g: c if c.dim() == 2 else torch.cat([c, c]) for g, c in view.items()} for view in views]
+            both = self.encoder.embed_views([*left, *right], twice)
+            each = [[{g: e.chunk(2)[k] for g, e in view.items()} for view in both] for k in (0, 1)]
+        scores = {}
+        for group in a[0].spec.free:
+            cosines = [_cosine(x[group.name], y[group.name]) for x, y in zip(*each, strict=True)]
+            scores[group.name] = self.s.square() * (sum(cosines[1:], cosines[0]) / len(cosines))
         return self.refine(left, right, scores)
+
+    def _views(self, codes: dict[str, Tensor], network: Network) -> list[dict[str, Tensor]]:
+        """The codes as they are and with other signs; only as they are in training, and for large networks."""
+        large = sum(t.numel() for t in network.tensors.values()) > LARGE
+        if self.training or large or self.config.encoder.codes != "spectral":
+            return [codes]
+        return [codes, *(signed(codes, torch.Generator().manual_seed(k)) for k in range(1, VIEWS))]
+
+
+def _lead(embeddings: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: e[None] for name, e in embeddings.items()}
 
 
 def _together(pairs: Sequence[tuple[WeightGraph, WeightGraph]]) -> list[list[int]]:

@@ -14,7 +14,7 @@ from wsgraph.network import Network, stack_of
 from .projection.sinkhorn import soft_maps
 
 LARGE = 2_000_000
-"""Weights of a network above which comparing all of them costs more than encoding it: only pinned neighbours count."""
+"""Weights of a network above which an aligner takes one look at it: no refinement, no other views of the codes."""
 
 
 class Refine(nn.Module):

@@ -14,7 +14,7 @@ from ..network import NODE_ROLES, Network, stack_of
 from ..spec import Group, Spec
 from .codes import CODE_SIZE, grid_codes
 from .plan import plan_of
-from .prepare import node_features, prepare
+from .prepare import PreparedStep, node_features, prepare
 from .spectral import spectral_codes
 from .sweep import ACTIVATIONS, Sweep
 
@@ -126,19 +126,18 @@ class Encoder(nn.Module):
                 out[i] = embedding
         return torch.cat(out)
 
-    def codes(self, sides: Sequence[Sequence[Network]], draw: torch.Generator | None = None) -> dict[str, Tensor]:
+    def codes(self, sides: Sequence[Sequence[Network]]) -> dict[str, Tensor]:
         """Codes of pinned groups, shared by the k-th networks of all sides.
 
         Args:
             sides: Networks of one architecture each; see :func:`~wsgraph.nn.spectral.spectral_codes`.
-            draw: Randomises what is arbitrary in them, for training.
 
         Shapes:
             - **output:** group name → ``[K, d, CODE_SIZE]``, without K for single networks
         """
         like, spec = self.out.weight, sides[0][0].spec
         if self.config.codes == "spectral":
-            return {name: c.to(like) for name, c in spectral_codes(sides, CODE_SIZE, draw).items()}
+            return {name: c.to(like) for name, c in spectral_codes(sides, CODE_SIZE).items()}
         return {g.name: grid_codes(g.shape or (g.size,), like) for g in spec.groups.values() if g.pinned}
 
     def embed(
@@ -148,9 +147,20 @@ class Encoder(nn.Module):
         inputs: Mapping[str, Tensor] | None = None,
     ) -> dict[str, Tensor]:
         """Embeddings of K networks of one architecture: group name → ``[K, n, output]``, without K for a single one."""
+        return self.embed_views(networks, [codes or self.codes([networks])], inputs)[0]
+
+    def embed_views(
+        self,
+        networks: Sequence[Network],
+        views: Sequence[Mapping[str, Tensor]],
+        inputs: Mapping[str, Tensor] | None = None,
+    ) -> list[dict[str, Tensor]]:
+        """:meth:`embed` with each of several codes; what the weights alone determine is worked out once."""
         spec = networks[0].spec
         steps = prepare(spec, networks, self.config.basis, self.dtype)
-        states = self._start(spec, networks, codes or self.codes([networks]), inputs or {})
+        return [self._run(spec, steps, self._start(spec, networks, codes, inputs or {})) for codes in views]
+
+    def _run(self, spec: Spec, steps: Sequence[PreparedStep], states: dict[str, Tensor]) -> dict[str, Tensor]:
         kinds = {g.name: _kind(g) for g in spec.groups.values()}
         fixed = {g.name for g in spec.groups.values() if g.why == "network input"}
         for sweep in self.sweeps:

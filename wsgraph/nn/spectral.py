@@ -13,7 +13,7 @@ elements: an aligner that uses them is equivariant, and blind to order and meani
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -30,9 +30,7 @@ SHARP, BLURRED = 1e-9, 1e-5
 
 
 @torch.no_grad()
-def spectral_codes(
-    sides: Sequence[Sequence[Network]], size: int, draw: torch.Generator | None = None
-) -> dict[str, Tensor]:
+def spectral_codes(sides: Sequence[Sequence[Network]], size: int) -> dict[str, Tensor]:
     """Codes of every pinned group, shared by the networks that belong together.
 
     A singular vector is known up to its sign: that of Σv³ is taken to be positive. Vectors whose singular values
@@ -41,7 +39,6 @@ def spectral_codes(
     Args:
         sides: The networks; the k-th of every side belong together (a pair: two sides). One side, one architecture.
         size: Number of codes per element; zeros where M has fewer singular vectors.
-        draw: Gives every vector a random sign, so that a learner cannot rely on it.
 
     Shapes:
         - **output:** group name → ``[K, d, size]``, without K for single networks
@@ -52,7 +49,7 @@ def spectral_codes(
             rows = [r for side in sides for r in _rows(side, group.name)]
             like = sides[0][0].like
             lead = (len(sides[0]),) if len(sides[0]) > 1 else ()
-            found = _codes(rows, size, draw) if rows else like.new_zeros(*lead, group.size, 0)
+            found = _codes(rows, size) if rows else like.new_zeros(*lead, group.size, 0)
             codes[group.name] = pad(found, (0, size - found.shape[-1]))
     return codes
 
@@ -68,7 +65,20 @@ def _rows(side: Sequence[Network], group: str) -> Iterator[Tensor]:
                 yield view.movedim(dim, -1).flatten(-3, -2)
 
 
-def _codes(rows: Sequence[Tensor], size: int, draw: torch.Generator | None) -> Tensor:
+def signed(codes: Mapping[str, Tensor], draw: torch.Generator) -> dict[str, Tensor]:
+    """The same codes with a random sign for every vector, one for all pairs, however they are batched.
+
+    Which of v and −v is taken says nothing of the networks: learning from random ones keeps a learner from relying on
+    them, and the mean of its answers to several is better than its answer to one.
+    """
+    out = {}
+    for name, c in codes.items():
+        coins = torch.randint(0, 2, c.shape[-1:], generator=draw) * 2 - 1
+        out[name] = c * coins.to(c)
+    return out
+
+
+def _codes(rows: Sequence[Tensor], size: int) -> Tensor:
     """``[..., d, k]``, k ≤ size."""
     exact = sum(r.numel() for r in rows) <= EXACT or rows[0].dtype == torch.float64
     rows = [r.double() if exact else r.float() for r in rows]
@@ -82,9 +92,6 @@ def _codes(rows: Sequence[Tensor], size: int, draw: torch.Generator | None) -> T
     weight = (values / values[..., :1].clamp_min(1e-30)).clamp_min(0)
     told = _apart(weight, tolerance)[..., :kept] & (skew.abs() > tolerance)
     sign = torch.where(told, skew.sign(), 0.0)
-    if draw is not None:
-        coins = torch.randint(0, 2, (kept,), generator=draw) * 2 - 1  # one for all pairs, however they are batched
-        sign = sign * coins.to(sign)
     return vectors * (sign * weight[..., :kept] ** 0.25 * vectors.shape[-2] ** 0.5)[..., None, :]
 
 
