@@ -15,9 +15,9 @@ import torch
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-import align.train
 from align import DeepAlign
 from align.configuration import config_folder
+from align.learning.stages import first_aligner
 from align.learning.trainer import TrainConfig, train_aligner
 from align.zoo import Zoo, build
 from align.zoo.building import zoo_folder
@@ -80,7 +80,7 @@ def test_an_aligner_without_codes_is_refused_by_name() -> None:
     with pytest.raises(ValueError, match=refusal):
         DeepAlign.from_pretrained(STORED / "run")
     with pytest.raises(ValueError, match=refusal):
-        align.train.first_aligner(OmegaConf.create({"start": str(STORED / "run")}))
+        first_aligner(OmegaConf.create({"start": str(STORED / "run")}))
 
 
 def test_a_config_that_leaves_something_out_is_not_taken_for_an_old_one() -> None:

@@ -87,11 +87,11 @@ def test_a_fork_draws_what_the_request_would():
 @pytest.mark.parametrize(
     ("method", "given", "users"),
     [
-        ("weight_matching", {"data": torch.randn(8, 4)}, "'activation_matching', 'ste', 'sinkhorn'"),
-        ("deep_align+weight_matching", {"data": "noise"}, "'activation_matching', 'ste', 'sinkhorn'"),
-        ("identity", {"samples": 60}, "'activation_matching'"),
-        ("ste", {"samples": 60}, "'activation_matching'"),
-        ("weight_matching+sinkhorn", {"aligner": object()}, "'deep_align'"),
+        ("weight_matching", {"data": torch.randn(8, 4)}, "'auto', 'activation_matching', 'ste', 'sinkhorn'"),
+        ("deep_align+weight_matching", {"data": "noise"}, "'auto', 'activation_matching', 'ste', 'sinkhorn'"),
+        ("identity", {"samples": 60}, "'auto', 'activation_matching'"),
+        ("ste", {"samples": 60}, "'auto', 'activation_matching'"),
+        ("weight_matching+sinkhorn", {"aligner": object()}, "'auto', 'deep_align'"),
     ],
 )
 def test_what_no_method_uses_is_refused(method, given, users):
@@ -137,4 +137,5 @@ def test_the_registry_is_changed_by_register_alone():
         METHODS["mine"] = METHODS["identity"]
     with pytest.raises(FrozenInstanceError):
         METHODS["identity"].name = "mine"
-    assert list(METHODS) == ["identity", "weight_matching", "activation_matching", "ste", "sinkhorn", "deep_align"]
+    ours = ["auto", "identity", "weight_matching", "activation_matching", "ste", "sinkhorn", "deep_align"]
+    assert list(METHODS) == ours

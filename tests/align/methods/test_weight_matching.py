@@ -69,7 +69,7 @@ def test_planted_permutations_are_recovered_20_of_20(graph):
 def test_other_dtypes(dtype):
     model = mlp(6, 8, 8, 3).to(dtype)
     g = Permutation.random(trace(model))
-    found = align.match(model, g.apply(model), seed=0)
+    found = align.match(model, g.apply(model), "weight_matching", seed=0)
     assert found.permutation == g.inverse()
     assert found.distance == 0
     assert found.apply(model)[0].weight.dtype == dtype
@@ -224,22 +224,22 @@ def test_a_start_that_is_right_is_kept():
 def test_reproducible_and_restarts_never_hurt():
     base = to_graph(mlp(6, 16, 16, 3))
     a, b = redrawn(base, 0), redrawn(base, 1)
-    one, two = (align.match(a, b, seed=3) for _ in range(2))
+    one, two = (align.match(a, b, "weight_matching", seed=3) for _ in range(2))
     assert one.permutation == two.permutation
-    assert align.match(a, b, seed=3, restarts=8).distance <= one.distance
+    assert align.match(a, b, "weight_matching", seed=3, restarts=8).distance <= one.distance
 
 
 def test_not_converged_names_the_knob():
     base = to_graph(mlp(6, 16, 16, 16, 3))
     a, b = redrawn(base, 0), redrawn(base, 1)
     with pytest.warns(UserWarning, match="did not converge in 1 sweeps; raise max_sweeps"):
-        found = align.match(a, b, seed=0, max_sweeps=1)
+        found = align.match(a, b, "weight_matching", seed=0, max_sweeps=1)
     assert not found.converged
 
 
 def test_networks_without_free_groups():
     a = to_graph(nn.Linear(3, 2))
-    found = align.match(a, redrawn(a, 1))
+    found = align.match(a, redrawn(a, 1), "weight_matching")
     assert found.maps == {}
     assert found.converged
 
@@ -272,7 +272,7 @@ def test_groups_nested_in_others_are_solved_together():
         tensors = {k: torch.randn(spec.shape(k), generator=generator) for k in spec.params}
         a = to_graph(tensors, spec=spec)
         g = Permutation.random(spec, generator)
-        assert align.match(a, g.apply(a), seed=0).permutation == g.inverse()
+        assert align.match(a, g.apply(a), "weight_matching", seed=0).permutation == g.inverse()
 
 
 def test_tied_weights_count_once():
@@ -288,9 +288,9 @@ def test_tied_weights_count_once():
     run = Ascent(a, b)
     assert sorted(run.inner) == sorted(dict(make().named_parameters()))
     g = Permutation.random(a.spec)
-    assert align.match(a, g.apply(a), seed=0).permutation == g.inverse()
+    assert align.match(a, g.apply(a), "weight_matching", seed=0).permutation == g.inverse()
 
 
 def test_different_architectures_are_refused():
     with pytest.raises(ValueError, match=r"'0.weight' is \(5, 4\) in the first and \(6, 4\) in the second"):
-        align.match(mlp(4, 5, 2), mlp(4, 6, 2))
+        align.match(mlp(4, 5, 2), mlp(4, 6, 2), "weight_matching")

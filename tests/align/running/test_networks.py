@@ -55,7 +55,7 @@ CALLS = {
     ),
     "the method first": (
         lambda: align.match("deep_align", A, B),
-        r"the third argument is the method, one of \['identity', .*got Sequential; example inputs go into example",
+        r"the third argument is the method, one of \['auto', .*got Sequential; example inputs go into example",
     ),
     "inputs third": (
         lambda: align.match(A, B, X),
@@ -70,7 +70,7 @@ CALLS = {
         "ste runs the networks: pass modules, got OrderedDict; load a state dict into one",
     ),
     "unknown option": (
-        lambda: align.match(A, B, sweeps=3),
+        lambda: align.match(A, B, "weight_matching", sweeps=3),
         r"'weight_matching' has no option 'sweeps'; it has \['max_sweeps', 'restarts', 'tolerance'\], .*'spec'",
     ),
     "unknown option of a chain": (
@@ -102,8 +102,8 @@ def test_a_spec_takes_the_place_of_a_trace(method, monkeypatch):
 
 
 def test_a_spec_is_enough_for_state_dicts():
-    found = align.match(A.state_dict(), B.state_dict(), spec=trace(A), seed=0)
-    assert found.permutation == align.match(A, B, seed=0).permutation
+    found = align.match(A.state_dict(), B.state_dict(), "weight_matching", spec=trace(A))
+    assert found.permutation == align.match(A, B, "weight_matching").permutation
     with pytest.raises(ValueError, match=r"'0.weight' has shape \(6, 4\), but the Spec expects \(5, 4\)"):
         align.match(A.state_dict(), B.state_dict(), spec=trace(mlp(4, 5, 3)))
 

@@ -6,12 +6,13 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from align.zoo import ZooConfig, build, engines
-from align.zoo.engines import in_process, in_processes
+from align.zoo.engines import in_process, in_processes, train_counted
 
 Files = Callable[[Path], dict[str, bytes]]
 
@@ -27,7 +28,7 @@ def test_a_dead_worker_is_reported_and_an_interrupt_ends_the_others(
     digits: ZooConfig, tmp_path: Path, files: Files
 ) -> None:
     steps: list[int] = []
-    running = in_processes(digits, range(50), steps.append, 2)
+    running = in_processes(partial(train_counted, digits), range(50), steps.append, 2)
     next(running)
     workers = multiprocessing.active_children()
     assert len(workers) == 2
@@ -48,7 +49,7 @@ def test_a_dead_worker_is_reported_and_an_interrupt_ends_the_others(
             os.kill(victims[0].pid or 0, signal.SIGKILL)
 
     with pytest.raises(RuntimeError, match=r"a worker process died .*the same command goes on"):
-        list(in_processes(digits, range(50), kill, 2))
+        list(in_processes(partial(train_counted, digits), range(50), kill, 2))
 
 
 def test_shards_come_one_after_the_other(waves: ZooConfig) -> None:
@@ -74,7 +75,7 @@ def test_ray_gives_the_same_bits_though_a_worker_is_killed(
     monkeypatch.setenv("RAY_worker_niceness", "0")  # else its workers wait for every other test
     local = build(digits, 8, tmp_path / "local")
     killed = tmp_path / "killed"
-    work = engines._work
+    work = engines.train_counted
 
     def fatal_once(config: ZooConfig, shard: int) -> engines.Result:
         if not killed.exists():
@@ -82,7 +83,7 @@ def test_ray_gives_the_same_bits_though_a_worker_is_killed(
             os.kill(os.getpid(), signal.SIGKILL)
         return work(config, shard)
 
-    monkeypatch.setattr(engines, "_work", fatal_once)
+    monkeypatch.setattr(engines, "train_counted", fatal_once)
     remote = build(digits, 8, tmp_path / "ray", engine="ray")
     assert killed.exists(), "a worker was at work when it was killed"
     assert files(local.folder) == files(remote.folder)
