@@ -32,8 +32,7 @@ from .registry import Request, run
 CANDIDATES = ("weight_matching", "deep_align", "deep_align+weight_matching", "activation_matching")
 """What is tried, in this order as long as the budget lasts."""
 UNSEEN = "deep_align"
-"""What to trust where nothing can be judged: as good as weight matching or better on all kinds of networks but the widest
-(``python -m align.benchmark zero-shot``)."""
+"""What to trust where nothing can be judged; ``python -m align.benchmark zero-shot`` compares it with the others."""
 LARGE = 50_000_000
 """Weights above which only weight matching is tried, unless a budget allows more."""
 PROBES = 1_000
