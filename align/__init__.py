@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from .merging.merge import merge as merge
 else:
     MODULES = (
-        *("alignment", "data", "deep_align", "judging", "learning", "many", "matching", "merging", "methods", "plots"),
-        *("progress", "projection", "refine", "running", "zoo"),
+        *("alignment", "data", "deep_align", "evidence", "judging", "learning", "many", "matching", "merging"),
+        *("methods", "plots", "progress", "projection", "running", "zoo"),
     )
     __getattr__, __dir__ = attach(
         __name__,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, overload
 
@@ -23,14 +23,14 @@ from wsgraph.nn.encoder import together
 from wsgraph.nn.spectral import signed
 
 from .alignment import Alignment, aligned_graphs, project
-from .refine import LARGE, Refine
+from .evidence import LARGE, Evidence
 
 PAPER = "https://proceedings.mlr.press/v235/navon24a.html"
 VIEWS = 8
 """Choices of the codes' signs over which an answer is averaged."""
 BUNDLED = Path(__file__).parent / "pretrained"
 """The aligner that comes with the package: ``config.json``, ``model.safetensors`` and its model card."""
-STORED = {"encoder", "scale", "refine"}
+STORED = {"encoder", "scale"}
 """What every stored config holds."""
 
 
@@ -42,13 +42,10 @@ class DeepAlignConfig:
         encoder: Sizes of the encoder.
         scale: Initial s² of the scores s²·cos. The paper starts at 1; soft permutations stay blurred for thousands of
             steps then, because s moves by about the learning rate per step.
-        refine: Steps of :class:`~align.refine.Refine` with matched neighbours; with 0, only weights to pinned
-            neighbours are compared.
     """
 
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
     scale: float = 16.0
-    refine: int = 0
 
 
 class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_url=PAPER):
@@ -78,9 +75,8 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_u
         self.config = config_from(config) if isinstance(config, Mapping) else config
         self._hub_mixin_config = self.config  # what save_pretrained writes, also for the bundled one
         with torch.random.fork_rng(devices=[], enabled=bundled):  # the bundled one draws nothing of the caller's
-            self.encoder = Encoder(self.config.encoder)
+            self.encoder, self.evidence = Encoder(self.config.encoder), Evidence()
         self.s = nn.Parameter(torch.tensor(self.config.scale**0.5))
-        self.refine = Refine(self.config.refine)
         if bundled:
             self.load_state_dict(safetensors.torch.load_file(BUNDLED / "model.safetensors"))
         self.train(not bundled)
@@ -118,7 +114,7 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_u
     def stacked_scores(
         self, a: Sequence[WeightGraph], b: Sequence[WeightGraph], draw: torch.Generator | None = None
     ) -> dict[str, Tensor]:
-        """φ(a, b) = s²⟨a/‖a‖, b/‖b‖⟩, refined, of K pairs of one architecture: free group → ``[K, n_a, n_b]``.
+        """φ(a, b) = s²⟨a/‖a‖, b/‖b‖⟩ + evidence, of K pairs of one architecture: free group → ``[K, n_a, n_b]``.
 
         This is what training differentiates and what every call projects; training draws one view of the codes, an
         answer is the mean over several.
@@ -141,7 +137,7 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_u
         for group in a[0].spec.free:
             cosines = [_cosine(x[group.name], y[group.name]) for x, y in zip(*each, strict=True)]
             scores[group.name] = self.s.square() * (sum(cosines[1:], cosines[0]) / len(cosines))
-        return self.refine(left, right, scores)
+        return self.evidence(left, right, scores)
 
     def _views(self, codes: dict[str, Tensor], network: Network) -> list[dict[str, Tensor]]:
         """The codes as they are and with other signs; only as they are in training, and for large networks."""
@@ -189,25 +185,14 @@ def _as_list(graphs: Any) -> list[WeightGraph]:
 def config_from(data: Mapping[str, Any]) -> DeepAlignConfig:
     """A :class:`DeepAlignConfig` from plain data (JSON, YAML); what is left out is as the defaults are.
 
-    A stored one leaves nothing out, so without ``codes`` it is of the time when there was but one kind of them, and its
-    parameters mean nothing to an encoder of today.
+    A stored one leaves nothing out, so without ``codes`` it is of the time when there was but one kind of them, with
+    ``refine`` of the time before :mod:`align.evidence`: its parameters mean nothing to an aligner of today.
     """
     encoder = data.get("encoder", {})
-    if data.keys() >= STORED and "codes" not in encoder:
+    if data.keys() >= STORED and ("codes" not in encoder or "refine" in data):
+        lacks = "has 'refine'" if "codes" in encoder else "has no encoder.codes"
         raise ValueError(
-            "this aligner was made by a version before codes came from weights (its config has no encoder.codes), and "
-            "its parameters would be misread; train it again, or use it with the version that made it"
+            f"this aligner was made by an earlier version (its config {lacks}), and its parameters would be misread; "
+            "train it again, or use it with the version that made it"
         )
     return DeepAlignConfig(**{**data, "encoder": EncoderConfig(**encoder)})
-
-
-def with_refinement(aligner: DeepAlign, steps: int) -> DeepAlign:
-    """The aligner, or a copy of it with (at least) so many steps of refinement, the new ones untrained."""
-    missing = steps - aligner.config.refine
-    if missing <= 0:
-        return aligner
-    more = DeepAlign(replace(aligner.config, refine=steps))
-    tensors = aligner.state_dict()
-    fresh = more.refine.raw.detach()[-missing:]
-    more.load_state_dict({**tensors, "refine.raw": torch.cat([tensors["refine.raw"], fresh])})
-    return more.train(aligner.training)

@@ -11,7 +11,7 @@ from hydra import compose
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
-from ..deep_align import DeepAlign, config_from, with_refinement
+from ..deep_align import DeepAlign, config_from
 from ..judging.compare import compare, results_table
 from ..zoo import Zoo, build_all
 from ..zoo.composed import build_zoos
@@ -41,14 +41,14 @@ def zoos_of(config: DictConfig) -> list[Zoo]:
 def first_aligner(config: DictConfig) -> DeepAlign:
     """What training starts from: a new aligner, the pretrained one, or one of an earlier run."""
     if config.start == "pretrained":
-        return with_refinement(DeepAlign(), config.refine)
+        return DeepAlign()
     if config.start != "new":
         if not (Path(config.start) / "config.json").is_file():
             raise ValueError(f"no aligner in start={config.start}; expected new, pretrained or a finished run's folder")
-        return with_refinement(DeepAlign.from_pretrained(config.start), config.refine)
+        return DeepAlign.from_pretrained(config.start)
     torch.manual_seed(config.seed)
     encoder: dict[str, Any] = OmegaConf.to_container(config.encoder)  # type: ignore[assignment]
-    return DeepAlign(config_from({"encoder": encoder, "refine": config.refine}))
+    return DeepAlign(config_from({"encoder": encoder}))
 
 
 def run(config: DictConfig) -> None:

@@ -26,6 +26,9 @@ NORMS = ("none", "batch", "none", "layer")
 INITIALISATIONS = ("default", "default", "he", "xavier", "orthogonal")
 EMBEDDED_EPOCHS = (8, 12, 16, 24)
 """Of the 1,400 digits; larger data sets are passed once or twice."""
+WIDTHS, WIDE = (24, 32, 40, 48, 64, 80, 96), (128, 160, 192, 256)
+WIDE_ROUND = 4
+"""Dense networks are wide in every fourth round of the cycle."""
 
 
 def family(number: int, seed: int = 0) -> ZooConfig:
@@ -60,21 +63,22 @@ Drawn = tuple[dict[str, Any], str, str | None, tuple[int, int, int] | None]
 
 def _dense(draw: random.Random, number: int) -> Drawn:
     data, shape = draw.choice(FLAT)
-    return {"inputs": list(shape), **_layers(draw)}, "classify", data, shape
+    return {"inputs": list(shape), **_layers(draw, number)}, "classify", data, shape
 
 
-def _layers(draw: random.Random) -> dict[str, Any]:
-    width = draw.choice((24, 32, 40, 48, 64, 80, 96))
+def _layers(draw: random.Random, number: int) -> dict[str, Any]:
+    wide = number // len(CYCLE) % WIDE_ROUND == WIDE_ROUND - 1
+    width = draw.choice(WIDE if wide else WIDTHS)
     taper = draw.choice((1.0, 1.0, 0.75, 1.25))
     depth = draw.choice((1, 2, 2, 3, 3, 4, 5))
-    hidden = [max(16, min(112, round(width * taper**k))) for k in range(depth)]
+    hidden = [max(16, min(256 if wide else 112, round(width * taper**k))) for k in range(depth)]
     return {"hidden": hidden, "activation": draw.choice(ACTIVATIONS), "norm": draw.choice(NORMS)}
 
 
 def _table(draw: random.Random, number: int) -> Drawn:
     data = draw.choice((*BUNDLED, *[f"{TEACHER}{number}"] * 5))
     inputs, outputs = table_shape(data)
-    return {"inputs": inputs, "outputs": outputs, **_layers(draw)}, "table", data, None
+    return {"inputs": inputs, "outputs": outputs, **_layers(draw, number)}, "table", data, None
 
 
 def _dense_residual(draw: random.Random, number: int) -> Drawn:

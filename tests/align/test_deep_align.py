@@ -21,10 +21,10 @@ SEEDS = st.integers(0, 60)
 SMALL = EncoderConfig(hidden=16, output=24, messages=16, sweeps=2)
 
 
-def aligner(dtype=torch.float64, refine=0, **kwargs):
+def aligner(dtype=torch.float64, **kwargs):
     torch.manual_seed(1)
     encoder = EncoderConfig(**({"hidden": 16, "output": 24, "messages": 16, "sweeps": 2} | kwargs))
-    return DeepAlign(DeepAlignConfig(encoder=encoder, refine=refine)).to(dtype).eval()
+    return DeepAlign(DeepAlignConfig(encoder=encoder)).to(dtype).eval()
 
 
 def two_networks(seed):
@@ -34,30 +34,27 @@ def two_networks(seed):
     return a, b
 
 
-@pytest.mark.parametrize("refine", [0, 2])
 @given(seed=SEEDS)
 @settings(max_examples=12)
-def test_equivariance(refine, seed):
-    assert_equivariant(aligner(refine=refine), *two_networks(seed))
+def test_equivariance(seed):
+    assert_equivariant(aligner(), *two_networks(seed))
 
 
-@pytest.mark.parametrize("refine", [0, 2])
 @given(seed=SEEDS)
 @settings(max_examples=12)
-def test_swapping_the_networks_inverts_the_answer(refine, seed):
+def test_swapping_the_networks_inverts_the_answer(seed):
     a, b = two_networks(seed)
-    f = aligner(refine=refine)
+    f = aligner()
     assert_swap(f, a, b)
     forth, back = f(a, b), f(b, a)
     for name in forth.scores:
         torch.testing.assert_close(back.soft().maps[name], forth.soft().maps[name].T)
 
 
-@pytest.mark.parametrize("refine", [0, 2])
 @given(seed=SEEDS)
 @settings(max_examples=12)
-def test_exact_on_a_permuted_copy(refine, seed):
-    assert_exact(aligner(refine=refine), random_graph(seed))
+def test_exact_on_a_permuted_copy(seed):
+    assert_exact(aligner(), random_graph(seed))
 
 
 def vgg():
@@ -85,11 +82,11 @@ WIDE = {
 
 
 @pytest.mark.parametrize("name", WIDE)
-@pytest.mark.parametrize("refine", [0, 1])
-def test_exact_on_wide_networks_in_float32(name, refine):
+@pytest.mark.parametrize("make_aligner", [DeepAlign, lambda: aligner(torch.float32)], ids=["bundled", "untrained"])
+def test_exact_on_wide_networks_in_float32(name, make_aligner):
     make, shape = WIDE[name]
     graph = to_graph(make(), torch.randn(shape), verify=False)
-    assert_exact(DeepAlign() if not refine else aligner(torch.float32, refine=refine), graph)
+    assert_exact(make_aligner(), graph)
 
 
 def test_batch_of_different_architectures_equals_one_by_one():
@@ -124,7 +121,7 @@ def test_identical_neurons_still_give_a_permutation():
 
 def test_training_mode_is_differentiable_and_reaches_every_parameter():
     a, b = two_networks(0)
-    f = aligner(refine=1).train()
+    f = aligner().train()
     soft = f(a, b).soft(temperature=0.5)
     loss = sum((x - y).square().sum() for x, y in zip(soft.apply(b).tensors.values(), a.tensors.values(), strict=True))
     loss.backward()
@@ -195,9 +192,8 @@ def test_default_aligner_is_deterministic_and_ready():
         assert torch.equal(p, q)
 
 
-@pytest.mark.parametrize("refine", [0, 2])
-def test_pretrained_round_trip(tmp_path, refine, capsys):
-    f = aligner(torch.float32, refine=refine)
+def test_pretrained_round_trip(tmp_path, capsys):
+    f = aligner(torch.float32)
     f.save_pretrained(tmp_path)
     assert {p.name for p in tmp_path.iterdir()} >= {"model.safetensors", "config.json"}
     g = DeepAlign.from_pretrained(tmp_path)
@@ -248,10 +244,9 @@ def placement_graphs():
     return [to_graph(model, torch.randn(2, 3, 8, 8)) for _ in range(2)]
 
 
-@pytest.mark.parametrize("refine", [0, 1])
-def test_whole_differentiable_path_runs_on_the_meta_device(refine):
+def test_whole_differentiable_path_runs_on_the_meta_device():
     a, b = (g.to("meta") for g in placement_graphs())
-    f = aligner(torch.float32, refine=refine).to("meta").train()
+    f = aligner(torch.float32).to("meta").train()
     out = f(a, b).soft().apply(b)
     total = sum(t.sum() for t in out.tensors.values() if t.is_floating_point())
     total.backward()
@@ -261,7 +256,7 @@ def test_whole_differentiable_path_runs_on_the_meta_device(refine):
 
 def test_no_tensor_is_created_on_the_default_device():
     a, b = placement_graphs()
-    f = aligner(torch.float32, refine=1).train()
+    f = aligner(torch.float32).train()
     with NoDefaultDevice():
         soft = f(a, b).soft()
         sum(m.sum() for m in soft.maps.values()).backward()
