@@ -75,8 +75,8 @@ def _scaled(reference: nn.Module, model: nn.Module, alignment: Alignment | Seque
     spec = None
     if alignment is not None:
         spec = (alignment if isinstance(alignment, Alignment) else alignment[0]).spec
-    a: WeightGraph = to_graph(reference, spec=spec)
-    b = to_graph(model, spec=a.spec)
+    a: WeightGraph = to_graph(reference, spec=spec, verify=spec is None)
+    b = to_graph(model, spec=a.spec, verify=False)
     return with_tensors(model, match_scale(a, b).tensors)
 
 
