@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from .inputs import ExampleInput
 from .shell import HOOKS, own_hooks, parts_of
+from .wrappers import is_wrapper
 
 _PLAIN = (int, float, complex, bool, str, bytes, type(None), torch.dtype, torch.device, torch.Size, type, enum.Enum)
 _SKIPPED = {"_parameters", "_buffers", "_modules", "training", *HOOKS}
@@ -40,7 +41,7 @@ def architecture_key(module: nn.Module, example_input: ExampleInput | None) -> H
             if name != registered[id(sub)]:
                 continue  # a shared module, described under its first name
             skipped = _SKIPPED | _RECURRENT if isinstance(sub, nn.RNNBase) else _SKIPPED
-            attributes = {k: v for k, v in vars(sub).items() if k not in skipped}
+            attributes = {} if is_wrapper(sub) else {k: v for k, v in vars(sub).items() if k not in skipped}
             hooks = list(own_hooks(vars(sub), reached).values())
             parts.append((_freeze(attributes, registered), _freeze(hooks, registered)))
             for key, tensor in [*sub._parameters.items(), *sub._buffers.items()]:
