@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from torch import nn
@@ -28,7 +29,12 @@ class Unwrapped(nn.Module):
 
 def is_wrapper(module: nn.Module) -> bool:
     """Whether a module is DataParallel, DistributedDataParallel or what torch.compile makes."""
-    return any(f"{kind.__module__}.{kind.__qualname__}" in _WRAPPERS for kind in type(module).__mro__)
+    return _wraps(type(module))  # type: ignore[arg-type]  # a class is hashable
+
+
+@functools.cache
+def _wraps(kind: type) -> bool:
+    return any(f"{base.__module__}.{base.__qualname__}" in _WRAPPERS for base in kind.__mro__)
 
 
 def state_of(wrapper: nn.Module) -> dict[str, Any]:
