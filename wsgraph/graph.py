@@ -18,7 +18,7 @@ from .confirming import confirm
 from .inputs import ExampleInput
 from .modules import tensors_of, with_tensors
 from .network import Network
-from .sequential import spec_of_state_dict
+from .sequential import spec_of_state_dict, square_convolutions
 from .sparsity import find_support
 from .spec import Spec
 from .tables import as_html
@@ -29,6 +29,7 @@ _ASSUMED = (
     "the Spec is read off the tensors of a state dict, assuming a plain chain of layers; where layers branch or add up "
     "(residual networks), permuted weights would compute something else: pass the module, or spec="
 )
+_SQUARE = "; {} are read as Conv, and a ConvTranspose with as many inputs as outputs looks the same"
 _NODE_KEYS, _EDGE_KEYS = ("x", "pos", "group"), ("edge_index", "edge_attr")
 
 
@@ -278,7 +279,8 @@ def to_graph(
         require_weights(tensors)
         if spec is None:
             spec = spec_of_state_dict(tensors)
-            warnings.warn(_ASSUMED, stacklevel=2)
+            square = square_convolutions(tensors)
+            warnings.warn(_ASSUMED + _SQUARE.format(square) * bool(square), stacklevel=2)
     else:
         load = "; load it first: safetensors.torch.load_file(path)" if isinstance(network, (str, os.PathLike)) else ""
         raise TypeError(f"to_graph expects an nn.Module or a state dict, got {type(network).__name__}{load}")
