@@ -259,11 +259,11 @@ def to_graph(
         torch.Size([2, 112])
     """
     if isinstance(network, nn.Module):
-        require_module(network)
         tensors: dict[str, Tensor] = tensors_of(network)
         if spec is None:
             spec = trace(network, example_input, verify=verify)
         else:
+            require_module(network)
             require_weights(tensors)
             spec.check(tensors)
             if verify:

@@ -44,6 +44,9 @@ def require_weights(tensors: Mapping[str, Tensor]) -> None:
 
 def require_numbers(spec: Spec, tensors: Mapping[str, Tensor]) -> None:
     """Raise if integers stand where a Spec has neurons that move: no aligner would see them. Masks (bool) may."""
+    if not any(tensor.is_floating_point() for tensor in tensors.values()):
+        kinds = sorted({str(tensor.dtype) for tensor in tensors.values()})
+        raise TypeError(f"no entry holds real numbers, all are of type {', '.join(kinds)}: pass weights as .float()")
     for name, tensor in tensors.items():
         if tensor.is_floating_point() or tensor.dtype == torch.bool:
             continue
@@ -79,15 +82,15 @@ def require_finite(tensors: Mapping[str, Tensor]) -> None:
 def require_module(module: nn.Module) -> None:
     """Raise if a module, or a part of it, keeps its weights or its code where only torch can reach them."""
     for name, part in module.named_modules():
-        where = f"'{name}' is" if name else "this is"
         kind = f"{type(part).__module__}.{type(part).__name__}"
+        what = f"'{name}' is" if name else "this is"
         if isinstance(part, torch.jit.ScriptModule) and any(True for _ in part.parameters()):
             raise TypeError(
-                f"{where} a torch.jit module ({kind}), whose code and weights are kept in C++: pass the Python module "
+                f"{what} a torch.jit module ({kind}), whose code and weights are kept in C++: pass the Python module "
                 "it was made from; its load_state_dict(scripted.state_dict()) takes the weights over"
             )
         if kind.startswith(_QUANTISED):
             raise TypeError(
-                f"{where} quantised ({kind}): its weights are packed integers that can be neither permuted nor "
+                f"{what} quantised ({kind}): its weights are packed integers that can be neither permuted nor "
                 "averaged. Align and merge the networks before they are quantised"
             )

@@ -85,6 +85,10 @@ def test_integers_where_neurons_move():
     message = r"'0.weight' holds integers \(torch.int64\) for neurons that can be permuted, .* weights as .float\(\)"
     with pytest.raises(TypeError, match=message):
         to_graph(with_first(lambda w: (100 * w).long()))
+    with pytest.raises(
+        TypeError, match=r"no entry holds real numbers, all are of type torch.int64: pass .* as .float\(\)"
+    ):
+        to_graph({"weight": torch.ones(2, 3, dtype=torch.long)})
 
 
 @quiet
