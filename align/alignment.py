@@ -13,11 +13,13 @@ from types import MappingProxyType
 from typing import Any, NoReturn, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from wsgraph import Permutation, Spec, WeightGraph
 from wsgraph.files import load_tensors, save_tensors
+from wsgraph.inputs import ExampleInput, infer_example_input
 from wsgraph.ties import untied
+from wsgraph.verify import moved
 
 from .projection.assignment import hard_maps_of
 from .projection.sinkhorn import soft_maps
@@ -149,7 +151,7 @@ class Alignment:
             )
         if not self.square:
             raise ValueError("the networks have different widths, so there is no doubly stochastic matrix between them")
-        return Permutation(self.spec, soft_maps(self.spec, self.scores, temperature, iterations))
+        return Permutation.nearly(self.spec, soft_maps(self.spec, self.scores, temperature, iterations))
 
     def apply(self, network: N) -> N:
         """b, permuted to match a (module, WeightGraph or state dict of b's architecture)."""
@@ -160,6 +162,18 @@ class Alignment:
         """‖a − F·b‖ over all parameters (norm statistics aside)."""
         a, b, permute = self.a.tensors, self.b.tensors, self.permutation.permute
         return sum(squared_distance(a[k], permute(k, b[k])) for k in counted(self.a)) ** 0.5
+
+    def verify(self, model: nn.Module, x: ExampleInput | None = None) -> float:
+        """How far applying it moves the function of ``model``: in float64, nearly 0 unless the Spec is wrong.
+
+        Args:
+            model: A network of b's architecture.
+            x: An input; inferred when omitted.
+
+        Returns:
+            The largest difference of outputs, relative to the largest output.
+        """
+        return moved(model, self.permutation, infer_example_input(model) if x is None else x)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write permutation and scores (not the networks) to a safetensors file."""
@@ -253,10 +267,17 @@ def counted(graph: WeightGraph) -> list[str]:
 
 
 def aligned_graphs(a: Any, b: Any) -> tuple[WeightGraph, WeightGraph]:
-    """Check that two graphs can be aligned: same layers, inputs and outputs; widths may differ."""
+    """Check that two graphs can be aligned: same layers, inputs, outputs and activations; widths may differ."""
     sa, sb = a.spec, b.spec
-    if sa.fingerprint != sb.fingerprint and not same_shape(sa, sb):
+    widths = [[group.size for group in spec.groups.values()] for spec in (sa, sb)]
+    if widths[0] == widths[1] or not same_shape(sa, sb):
         sa.require_same(sb)
+    for x, y in zip(sa.groups.values(), sb.groups.values(), strict=True):
+        if x.activation != y.activation and "unknown" not in (x.activation, y.activation):
+            raise ValueError(
+                f"the two networks have different activations: '{x.name}' has {x.activation!r} in the first and "
+                f"{y.activation!r} in the second"
+            )
     return a, b
 
 

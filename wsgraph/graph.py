@@ -14,19 +14,22 @@ from torch_geometric.data import Data
 from torch_geometric.data.storage import GlobalStorage
 
 from .blocks import Block
+from .confirming import confirm
 from .inputs import ExampleInput
 from .modules import tensors_of, with_tensors
 from .network import Network
-from .sequential import spec_of_state_dict
+from .sequential import spec_of_state_dict, square_convolutions
 from .sparsity import find_support
 from .spec import Spec
 from .tables import as_html
 from .tracing import trace
+from .weights import require_finite, require_module, require_numbers, require_weights
 
 _ASSUMED = (
     "the Spec is read off the tensors of a state dict, assuming a plain chain of layers; where layers branch or add up "
     "(residual networks), permuted weights would compute something else: pass the module, or spec="
 )
+_SQUARE = "; {} are read as Conv, and a ConvTranspose with as many inputs as outputs looks the same"
 _NODE_KEYS, _EDGE_KEYS = ("x", "pos", "group"), ("edge_index", "edge_attr")
 
 
@@ -246,7 +249,7 @@ def to_graph(
             be told from tensors, hence a warning: for anything else pass ``spec`` or the module.
         example_input: What :func:`wsgraph.trace` needs when it cannot infer it.
         spec: A ready Spec; nothing is traced then.
-        verify: Whether the trace checks itself numerically (once per architecture).
+        verify: Whether the Spec, traced or ready, is checked against the module numerically (once per architecture).
 
     Example:
         >>> graph = to_graph(nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 3)))
@@ -257,7 +260,14 @@ def to_graph(
     """
     if isinstance(network, nn.Module):
         tensors: dict[str, Tensor] = tensors_of(network)
-        spec = spec or trace(network, example_input, verify=verify)
+        if spec is None:
+            spec = trace(network, example_input, verify=verify)
+        else:
+            require_module(network)
+            require_weights(tensors)
+            spec.check(tensors)
+            if verify:
+                confirm(network, spec, example_input)
     elif isinstance(network, Mapping):
         tensors = dict(network)
         for name, value in tensors.items():
@@ -266,31 +276,15 @@ def to_graph(
                     f"'{name}' is of type {type(value).__name__}, expected a tensor; if this is a checkpoint with "
                     "other things in it, pass the state dict itself, e.g. to_graph(checkpoint['model'])"
                 )
+        require_weights(tensors)
         if spec is None:
             spec = spec_of_state_dict(tensors)
-            warnings.warn(_ASSUMED, stacklevel=2)
+            square = square_convolutions(tensors)
+            warnings.warn(_ASSUMED + _SQUARE.format(square) * bool(square), stacklevel=2)
     else:
         load = "; load it first: safetensors.torch.load_file(path)" if isinstance(network, (str, os.PathLike)) else ""
         raise TypeError(f"to_graph expects an nn.Module or a state dict, got {type(network).__name__}{load}")
     spec.check(tensors)
-    _require_finite(tensors)
+    require_numbers(spec, tensors)
+    require_finite(tensors)
     return WeightGraph(Network(spec, tensors, find_support(spec, tensors)))
-
-
-def _require_finite(tensors: Mapping[str, Tensor]) -> None:
-    """A sum is finite unless a value is not (or the sum overflows, which the second look settles)."""
-    floats = {k: t.detach() for k, t in tensors.items() if t.is_floating_point() and not t.is_meta}
-    if not floats:
-        return
-    sums = torch.stack(
-        [t.sum(dtype=torch.float64 if t.dtype == torch.float64 else torch.float32).cpu() for t in floats.values()]
-    )
-    if torch.isfinite(sums).all():
-        return
-    for name, tensor in floats.items():
-        bad = int((~torch.isfinite(tensor)).sum())
-        if bad:
-            raise ValueError(
-                f"'{name}' holds {bad} NaN or infinite values of {tensor.numel()}: the network has diverged or its "
-                "file is damaged. Such weights cannot be aligned; train or load it again."
-            )

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from .graph import WeightGraph
 
 M = TypeVar("M", bound=nn.Module)
+STOCHASTIC = 1e-2
+"""How far sums of rows and columns of a soft map may be away from 1."""
 _Indices: TypeAlias = dict[tuple[Axis, torch.device], Tensor]
 """Flat indices of whole axes, so that each is made once for all parameters that have it."""
 
@@ -50,6 +52,13 @@ class Permutation:
     """
 
     def __init__(self, spec: Spec, maps: Mapping[str, Tensor]) -> None:
+        self._hold(spec, maps)
+        for name, value in self.maps.items():
+            if value.dim() == 2 and not value.is_meta:
+                _check_finite(name, value.detach())
+                _check_stochastic(name, value.detach())
+
+    def _hold(self, spec: Spec, maps: Mapping[str, Tensor]) -> None:
         self.spec = spec
         self.maps: dict[str, Tensor] = {k: v.long() if _is_index(v) else v for k, v in maps.items()}
         for name, value in self.maps.items():
@@ -57,6 +66,16 @@ class Permutation:
         for group in spec.groups.values():
             if group.parent is not None and {group.name, group.parent} & self.maps.keys():
                 _check_nested(spec, group, self.maps)
+
+    @classmethod
+    def nearly(cls, spec: Spec, maps: Mapping[str, Tensor]) -> Permutation:
+        """With soft maps that are doubly stochastic only nearly, as after a few Sinkhorn iterations.
+
+        Their values are not looked at, so it may be called under ``torch.vmap``.
+        """
+        new = cls.__new__(cls)
+        new._hold(spec, maps)
+        return new
 
     @classmethod
     def identity(cls, spec: Spec, device: torch.device | str | None = None) -> Permutation:
@@ -97,12 +116,12 @@ class Permutation:
 
     def inverse(self) -> Permutation:
         """Pᵀ in every group."""
-        return Permutation(self.spec, {k: v.T if v.dim() == 2 else torch.argsort(v) for k, v in self.maps.items()})
+        return self.nearly(self.spec, {k: v.T if v.dim() == 2 else torch.argsort(v) for k, v in self.maps.items()})
 
     def __matmul__(self, other: Permutation) -> Permutation:
         """First ``other``, then ``self``: the matrix product in every group."""
         self.spec.require_same(other.spec, "permutations")
-        return Permutation(
+        return self.nearly(
             self.spec,
             {k: self._compose(other, k) for k in dict.fromkeys([*self.maps, *other.maps])},
         )
@@ -220,11 +239,13 @@ class Permutation:
                 f"{Path(path)} holds a permutation of another architecture (fingerprint {meta['spec']}, expected "
                 f"{spec.fingerprint}); its groups are { {k: v.shape[0] for k, v in maps.items()} }"
             )
-        return cls(spec, maps)
+        for name, value in maps.items():
+            _check_finite(name, value)
+        return cls.nearly(spec, maps)
 
     def to(self, device: torch.device | str) -> Permutation:
         """The same permutation with its maps on ``device``."""
-        return Permutation(self.spec, {k: v.to(device) for k, v in self.maps.items()})
+        return self.nearly(self.spec, {k: v.to(device) for k, v in self.maps.items()})
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Permutation) or self.spec.fingerprint != other.spec.fingerprint:
@@ -263,6 +284,26 @@ def _check(spec: Spec, name: str, value: Tensor) -> None:
         raise ValueError(f"Permutation: the index tensor of group '{name}' is not a permutation of 0…{group.size - 1}")
     if group.pinned and not torch.equal(value, still if value.dim() == 1 else torch.eye(group.size).to(value)):
         raise ValueError(f"Permutation: group '{name}' is pinned ({group.why}) and cannot be permuted")
+
+
+def _check_finite(name: str, value: Tensor) -> None:
+    if bad := int((~torch.isfinite(value)).sum()):
+        raise ValueError(
+            f"Permutation: the matrix of group '{name}' holds {bad} NaN or infinite values of {value.numel()}, "
+            "expected a doubly stochastic one; look for what made them, such as a temperature of 0"
+        )
+
+
+def _check_stochastic(name: str, value: Tensor) -> None:
+    """No entry may be negative, and every row and column must sum to 1."""
+    wide = value.double()
+    least, off = float(wide.min()), max(float((wide.sum(dim) - 1).abs().max()) for dim in (0, 1))
+    if off > STOCHASTIC or least < -STOCHASTIC:
+        raise ValueError(
+            f"Permutation: the matrix of group '{name}' is not doubly stochastic: its least entry is {least:.2g} "
+            f"(expected 0 or more), and the sum of a row or column is off 1 by {off:.2g}. Normalise rows and columns "
+            "in turns, as Sinkhorn does, or pass it to Permutation.nearly(spec, maps) if coming close is enough"
+        )
 
 
 def _is_index(value: Tensor) -> bool:

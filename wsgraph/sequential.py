@@ -8,19 +8,21 @@ from typing import Any
 
 from torch import Tensor
 
+from .ordering import how_it_reads, in_order
 from .spec import Factor, Group, Param, Product, Spec, as_axis
 
 _NORM_ROLES = {"weight": "norm_scale", "bias": "norm_shift", "running_mean": "mean", "running_var": "variance"}
 
 
 def spec_of_state_dict(tensors: Mapping[str, Tensor]) -> Spec:
-    """Read a chain of layers off an ordered state dict.
+    """Read a chain of layers off a state dict.
 
-    Each tensor of two or more dimensions is a layer that reads the one before it; a Linear that reads a multiple of the
-    previous width is taken for one after Flatten (channel-major, as PyTorch does it). One-axis tensors are biases and
-    norms of the layer they follow. Activations are not in a state dict, and neither are residual connections: for
+    Each tensor of two or more dimensions is a layer that reads the one before it; a Linear that reads a multiple of a
+    convolution's width is taken for one after Flatten (channel-major, as PyTorch does it). One-axis tensors are biases
+    and norms of the layer they follow. Activations are not in a state dict, and neither are residual connections: for
     anything but a plain chain, trace the module instead.
     """
+    tensors = in_order(tensors)
     layers = [name for name, t in tensors.items() if t.dim() >= 2]
     if not layers:
         raise ValueError("the state dict has no weight of two or more dimensions, so there is nothing to align")
@@ -30,16 +32,17 @@ def spec_of_state_dict(tensors: Mapping[str, Tensor]) -> Spec:
     for name, tensor in tensors.items():
         prefix, _, kind = name.rpartition(".")
         if name in layers:
-            axes, depthwise = _layer_axes(name, tensor, here, is_first=name == layers[0])
+            axes, depthwise = _layer_axes(name, tensor, here, tensors.get(weight))
             if not depthwise:
                 here = _next_group(name, prefix, tensor, last=name == layers[-1])
                 groups.append(here)
             params.append(_param(name, (here.name, *axes), "weight", reads=None if depthwise else 1))
             weight = name
         elif tensor.dim() == 1 and tensor.shape[0] == here.size:
-            role = (
-                "bias" if f"{prefix}.weight" == weight or name == f"{weight}_bias" else _NORM_ROLES.get(kind, "other")
-            )
+            own = f"{prefix}.weight" == weight or name == f"{weight}_bias"
+            if not own and weight and tensors[weight].dim() > 2 and prefix != weight.rpartition(".")[0]:
+                _require_batch_norm(prefix, tensors)
+            role = "bias" if own else _NORM_ROLES.get(kind, "other")
             params.append(_param(name, (here.name,), role, block=weight or None))
         elif tensor.dim() == 0 or kind == "num_batches_tracked":
             params.append(_param(name, tuple(tensor.shape)))
@@ -61,19 +64,35 @@ def _next_group(name: str, prefix: str, tensor: Tensor, last: bool) -> Group:
     return Group(prefix or name, size, activation="unknown")
 
 
-def _layer_axes(name: str, tensor: Tensor, here: Group, is_first: bool) -> tuple[tuple[str | int | Product, ...], bool]:
+def _layer_axes(
+    name: str, tensor: Tensor, here: Group, before: Tensor | None
+) -> tuple[tuple[str | int | Product, ...], bool]:
     """Axes after the first, and whether the layer is a depthwise convolution."""
-    out, inputs, *kernel = tensor.shape
-    if inputs == here.size:
-        return (here.name, *kernel), False
-    if kernel and inputs == 1 and out == here.size and not is_first:
-        return (1, *kernel), True
-    if not kernel and inputs % here.size == 0:
+    _, inputs, *kernel = tensor.shape
+    how = how_it_reads(tensor, here.size, before)
+    if how == "flattened":
         positions = inputs // here.size
         side = math.isqrt(positions)
         grid = (side, side) if side * side == positions else (positions,)
         return ((here.name, *grid),), False
-    raise ValueError(_unreadable(name, tensor, f"it does not read the {here.size} outputs of the layer before it"))
+    if how is None:
+        raise ValueError(_unreadable(name, tensor, f"it does not read the {here.size} outputs of the layer before it"))
+    return (here.name if how == "plain" else 1, *kernel), how == "depthwise"
+
+
+def _require_batch_norm(module: str, tensors: Mapping[str, Tensor]) -> None:
+    """A norm of maps that keeps no statistics may be GroupNorm, whose channels do not move freely."""
+    if f"{module}.running_mean" not in tensors:
+        raise ValueError(
+            f"cannot read the architecture off the state dict: '{module}' scales the channels of a convolution and has "
+            "no running statistics; it may be GroupNorm or LayerNorm, which have different symmetries and equal "
+            "tensors. Pass the module, to_graph(model), or spec="
+        )
+
+
+def square_convolutions(tensors: Mapping[str, Tensor]) -> list[str]:
+    """Weights of convolutions that have as many inputs as outputs: a transposed one has them in the other order."""
+    return [name for name, t in tensors.items() if t.dim() > 2 and t.shape[0] == t.shape[1] > 1]
 
 
 def _unreadable(name: str, tensor: Tensor, why: str) -> str:

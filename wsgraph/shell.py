@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .wrappers import Unwrapped, is_wrapper, state_of
+
 HOOKS = tuple(name for name, value in vars(nn.Module()).items() if "_hooks" in name and isinstance(value, dict))
 """Attributes of every module that hold its hooks, or flags of them, by number."""
 
@@ -31,14 +33,17 @@ def rebuilt(module: nn.Module, tensors: Mapping[int, Tensor]) -> nn.Module:
 
     Modules are made here rather than by ``copy.deepcopy``, because what a class does about being copied or pickled
     varies: parametrized ones refuse, LSTMs write to themselves, and a ``__deepcopy__`` may lose the new tensors.
+    Wrappers are not copied, only what they wrap (see :mod:`wsgraph.wrappers`).
     """
     reached, parts = _reached(module), parts_of(module)
     # Results of earlier calls that modules keep as attributes cannot be copied with their gradient.
     results = {key: t.detach().clone() for key, t in reached.items() if isinstance(t, Tensor) and not t.is_leaf}
-    new = {key: object.__new__(type(part)) for key, part in parts.items()}
+    new = {key: object.__new__(Unwrapped if is_wrapper(part) else type(part)) for key, part in parts.items()}
     memo: dict[int, Any] = {**results, **tensors, **new}
     for key, part in reversed(parts.items()):  # children first: a __setstate__ may look at them
-        if _has_own_state(part):
+        if is_wrapper(part):
+            vars(new[key]).update(_copied(state_of(part), parts, memo))
+        elif _has_own_state(part):
             state = part.__getstate__()
             state = _copied(state, parts, memo) if isinstance(state, dict) else copy.deepcopy(state, memo)
             new[key].__setstate__(state)
@@ -61,7 +66,9 @@ def _reached(module: nn.Module) -> dict[int, Any]:
         if id(thing) in found or isinstance(thing, torch.jit.ScriptModule):  # those copy themselves, in C++
             continue
         found[id(thing)] = thing
-        if isinstance(thing, nn.Module):
+        if isinstance(thing, nn.Module) and is_wrapper(thing):
+            todo += thing._modules.values()
+        elif isinstance(thing, nn.Module):
             todo += [value for name, value in vars(thing).items() if name not in HOOKS]
         elif isinstance(thing, Mapping):
             todo += thing.values()

@@ -12,16 +12,14 @@ from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
-from torch.utils import _pytree
 
 from .graph import WeightGraph, to_graph
-from .inputs import ExampleInput, as_call, infer_example_input
-from .modules import double_copy
+from .inputs import ExampleInput, infer_example_input
 from .network import node_offsets
 from .permutation import Permutation
 from .spec import Spec
 from .tracing import trace
-from .verify import AllDouble
+from .verify import moved, relative
 
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-4, torch.bfloat16: 5e-2, torch.float16: 1e-2}
 
@@ -43,14 +41,7 @@ def assert_function_preserved(
     if x is None:
         x = infer_example_input(model)
     spec = spec or trace(model, x)
-    copy = double_copy(model)
-    args, kwargs = _pytree.tree_map_only(Tensor, lambda t: t.double() if t.is_floating_point() else t, as_call(x))
-    permuted = Permutation.random(spec, generator).apply(copy)
-    with torch.no_grad(), AllDouble():
-        outputs = zip(
-            _pytree.tree_leaves(copy(*args, **kwargs)), _pytree.tree_leaves(permuted(*args, **kwargs)), strict=True
-        )
-        error = max(_relative(a, b) for a, b in outputs if isinstance(a, Tensor))
+    error = moved(model, Permutation.random(spec, generator), x)
     assert error <= TOLERANCE[torch.float64], (
         f"permuting {type(model).__name__} changes its outputs: relative error {error:.1e}"
     )
@@ -70,7 +61,7 @@ def assert_equivariant(
     permutation = Permutation.random(graph.spec, generator)
     expected = encoder(graph)[node_index(permutation).to(graph.x.device)]
     got = encoder(permutation.apply(graph))
-    error = _relative(expected, got)
+    error = relative(expected, got)
     assert error <= TOLERANCE[got.dtype], f"the encoder is not equivariant: relative error {error:.1e}"
     return error
 
@@ -80,11 +71,6 @@ def node_index(permutation: Permutation) -> Tensor:
     spec, offsets = permutation.spec, node_offsets(permutation.spec)
     parts = [permutation.maps.get(g.name, torch.arange(g.size)).cpu() + offsets[g.name] for g in spec.groups.values()]
     return torch.cat(parts)
-
-
-def _relative(a: Tensor, b: Tensor) -> float:
-    a, b = a.detach().double(), b.detach().double()
-    return float((a - b).abs().max() / a.abs().max().clamp_min(1e-30)) if a.numel() else 0.0
 
 
 class Residual(nn.Module):

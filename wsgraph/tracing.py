@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 import threading
-import traceback
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,16 +16,17 @@ from torch import Tensor, fx, nn
 from . import ops
 from .architecture import architecture_key
 from .axes import Atom, Dim, fixed, pin
+from .confirming import remember
+from .exporting import export
 from .inputs import ExampleInput, as_call, infer_example_input
 from .modules import tensors_of
 from .naming import INPUT, OUTPUT, GroupNames
 from .nesting import anchor, renewed
-from .quiet import quiet
 from .scaling import find_scalings
-from .shell import shell
 from .spec import Axis, Param, Scaling, Spec
 from .ties import untied
-from .verify import call, verify_spec
+from .verify import verify_spec
+from .weights import require_module, require_weights
 
 _CACHE: OrderedDict[Any, tuple[Spec, bool]] = OrderedDict()  # and whether it was verified
 _CACHE_SIZE = 256
@@ -58,8 +56,10 @@ def trace(model: nn.Module, example_input: ExampleInput | None = None, *, verify
         >>> trace(nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 3)))
         Spec(3 groups, 1 free, 4 parameters)
     """
+    require_module(model)
     if not tensors_of(model):
         raise ValueError(f"{type(model).__name__} has no parameters, so it has no symmetry to find")
+    require_weights(tensors_of(model))
     key = architecture_key(model, example_input)
     spec, verified = _remembered(key)
     if spec is not None and (verified or not verify):
@@ -71,9 +71,10 @@ def trace(model: nn.Module, example_input: ExampleInput | None = None, *, verify
         if example_input is None:
             example_input = infer_example_input(model)
         args, kwargs = as_call(example_input)
-        spec = spec or _interpret(_export(model, args, kwargs), model)
+        spec = spec or _interpret(export(model, args, kwargs), model)
         if verify and not any(t.is_meta for t in tensors_of(model).values()):
             verify_spec(model, spec, args, kwargs)
+            remember(model, spec)
         if key is not None:
             _CACHE[key] = (spec, verify)
             while len(_CACHE) > _CACHE_SIZE:
@@ -89,75 +90,6 @@ def _remembered(key: Hashable | None) -> tuple[Spec | None, bool]:
     with suppress(KeyError):  # another thread may just have dropped it
         _CACHE.move_to_end(key)
     return found
-
-
-def _export(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.export.ExportedProgram:
-    private = shell(model).eval()
-    try:
-        call(private, args, kwargs)
-    except Exception as error:
-        shapes = [tuple(a.shape) if isinstance(a, Tensor) else a for a in (*args, *kwargs.values())]
-        used = next((t.dtype for t in tensors_of(model).values() if t.is_floating_point()), torch.float32)
-        dtype = "" if used == torch.get_default_dtype() else f", dtype={used}"
-        raise ValueError(
-            f"{type(model).__name__} cannot be called with the example input {shapes}: {error}\n"
-            f"Pass one that forward accepts: wsgraph.trace(model, torch.randn(2, ...{dtype}))"
-        ) from error
-    try:
-        with quiet():
-            program = torch.export.export(_discreet(private), args, kwargs)
-            if ops.is_understood(program.graph):
-                return program  # decomposing takes twice as long as exporting
-            table = torch.export.default_decompositions()
-            return program.run_decompositions({op: f for op, f in table.items() if not ops.is_known(op)})
-    except Exception as error:
-        raise _refusal(model, error) from error
-
-
-def _refusal(model: nn.Module, error: BaseException) -> ValueError:
-    """What to say when torch.export gives up, and what to do."""
-    if isinstance(error, _ForwardError) and error.__cause__ is not None:
-        error = error.__cause__
-    reason = str(error).strip().splitlines()[0]
-    return ValueError(
-        f"torch.export cannot export {type(model).__name__}, usually because forward branches on tensor values: "
-        f"{type(error).__name__}: {reason}\n{_blamed_line(error)}"
-        "Rewrite that line with torch.where, trace a submodule that can be exported, as in "
-        "trace(model.body, example_input), or describe the symmetry yourself and pass it: "
-        "to_graph(model, spec=Spec(groups=..., params=...))"
-    )
-
-
-class _ForwardError(Exception):
-    """Whatever forward raised, as its cause: torch prints half-finished graphs to stderr for errors it recognises."""
-
-
-def _discreet(private: nn.Module) -> nn.Module:
-    """The module, a private one, with a forward that raises nothing but :class:`_ForwardError`."""
-    forward = private.forward
-
-    @functools.wraps(forward)
-    def run(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return forward(*args, **kwargs)
-        except Exception as error:
-            raise _ForwardError from error
-
-    private.forward = run
-    return private
-
-
-def _blamed_line(error: BaseException) -> str:
-    """The innermost line outside torch and this package on the way to the error."""
-    ours = tuple(str(Path(file).parent) for file in (torch.__file__, __file__))
-    found = ""
-    while True:
-        for frame in traceback.extract_tb(error.__traceback__):
-            if not frame.filename.startswith((*ours, "<")) and frame.line:
-                found = f"It gives up at {frame.filename}, line {frame.lineno}: {frame.line}\n"
-        if found or error.__cause__ is None:
-            return found
-        error = error.__cause__
 
 
 def _interpret(program: torch.export.ExportedProgram, model: nn.Module) -> Spec:

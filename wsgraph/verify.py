@@ -1,4 +1,4 @@
-"""Check a Spec numerically: a random element of the group must leave the outputs as they are."""
+"""Check a symmetry numerically: its elements must leave the outputs as they are."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from .inputs import ExampleInput, as_call
 from .modules import double_copy, tensors_of, with_tensors
 from .permutation import Permutation
 from .randomness import OwnDraws, seeded
@@ -19,32 +20,68 @@ from .spec import Spec
 
 TOLERANCE = {torch.float64: 1e-7, torch.float32: 1e-3}
 LOWER = (torch.float32, torch.bfloat16, torch.float16)
+_CHANGE = "change its outputs (relative error {:.1e})"
+_CHANGES = "changes its outputs (relative error {:.1e})"
+_TRACED = "the trace is wrong. Please report the model; meanwhile pin the group in a Spec of your own and pass spec=."
+_GIVEN = (
+    "the Spec that was passed is wrong. Correct the axes of that group, pin it by Group(..., why='...'), or leave spec "
+    "out to have it found."
+)
 
 
-def verify_spec(model: nn.Module, spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Raise if a random permutation of ``spec`` changes the outputs of (a jittered float64 copy of) ``model``."""
+def verify_spec(
+    model: nn.Module, spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any], *, given: bool = False
+) -> None:
+    """Raise if a random permutation of ``spec`` changes the outputs of (a jittered float64 copy of) ``model``.
+
+    Args:
+        given: Whether the Spec is the caller's own, who can correct it.
+    """
     generator = seeded()
     copy, args, kwargs, precision = _double(model, args, kwargs, generator)
     with precision:
-        _verify(copy, spec, args, kwargs, generator)
+        wrong = _changes(copy, spec, args, kwargs, generator)
+    if wrong is not None:
+        raise ValueError(f"{wrong}: {_GIVEN}\n{spec}") if given else RuntimeError(f"{wrong}: {_TRACED}\n{spec}")
 
 
-def _verify(copy: nn.Module, spec: Spec, args: Any, kwargs: Any, generator: torch.Generator) -> None:
+@torch.no_grad()
+def moved(model: nn.Module, permutation: Permutation, example_input: ExampleInput) -> float:
+    """How far a permutation moves the function: the largest difference of outputs, relative to the largest output."""
+    args, kwargs = as_call(example_input)
+    require_callable(model, args, kwargs)
+    copy, args, kwargs, precision = _double(model, args, kwargs)
+    with precision:
+        outputs = zip(call(copy, args, kwargs), call(permutation.apply(copy), args, kwargs), strict=True)
+        return float(torch.tensor([0.0, *(relative(x, y) for x, y in outputs)]).max())  # NaN if one is
+
+
+def relative(x: Tensor, y: Tensor) -> float:
+    """Largest difference, relative to the largest value of ``x``; NaN where a value is."""
+    x, y = x.detach().double(), y.detach().double()
+    return float((x - y).abs().max() / x.abs().max().clamp_min(1e-30)) if x.numel() else 0.0
+
+
+def _changes(copy: nn.Module, spec: Spec, args: Any, kwargs: Any, generator: torch.Generator) -> str | None:
+    """Which part of the symmetry changes the outputs, if any does."""
     expected = call(copy, args, kwargs)
-    _verify_scalings(copy, spec, expected, args, kwargs, generator)
+
+    def change(permuted: nn.Module) -> float | None:
+        return error(expected, call(permuted, args, kwargs))
+
+    if spec.scalings:
+        scaled = rescale(tensors_of(copy), spec, random_factors(spec, 0.5, 2.0, generator))
+        if (found := change(with_tensors(copy, scaled))) is not None:
+            groups = sorted({s.group for s in spec.scalings})
+            return f"positive scalings of groups {groups} of {type(copy).__name__} {_CHANGE.format(found)}"
     permutation = _moving(Permutation.random(spec, generator))
-    if error(expected, call(permutation.apply(copy), args, kwargs)) is None:
-        return
+    if (together := change(permutation.apply(copy))) is None:
+        return None
     for root in dict.fromkeys(list(spec.lineage(g.name))[-1] for g in spec.free):
         family = {k: m for k, m in permutation.maps.items() if root in spec.lineage(k)}
-        single = Permutation(spec, family)
-        if (found := error(expected, call(single.apply(copy), args, kwargs))) is not None:
-            raise RuntimeError(
-                f"permuting group '{next(iter(family))}' of {type(copy).__name__} changes its outputs (relative error "
-                f"{found:.1e}): the trace is wrong. Please report the model; meanwhile pin the group in a Spec of your "
-                f"own and pass spec=.\n{spec}"
-            )
-    raise RuntimeError(f"permuting all groups of {type(copy).__name__} together changes its outputs:\n{spec}")
+        if (found := change(Permutation(spec, family).apply(copy))) is not None:
+            return f"permuting group '{next(iter(family))}' of {type(copy).__name__} {_CHANGES.format(found)}"
+    return f"permuting all groups of {type(copy).__name__} together {_CHANGES.format(together)}"
 
 
 def _moving(permutation: Permutation) -> Permutation:
@@ -61,20 +98,6 @@ def _moving(permutation: Permutation) -> Permutation:
     return Permutation(spec, maps)
 
 
-def _verify_scalings(
-    copy: nn.Module, spec: Spec, expected: list[Tensor], args: Any, kwargs: Any, generator: torch.Generator
-) -> None:
-    if not spec.scalings:
-        return
-    factors = random_factors(spec, 0.5, 2.0, generator)
-    scaled = with_tensors(copy, rescale(tensors_of(copy), spec, factors))
-    if (found := error(expected, call(scaled, args, kwargs))) is not None:
-        raise RuntimeError(
-            f"the positive scalings found for {type(copy).__name__} change its outputs (relative error {found:.1e}): "
-            f"the trace is wrong, please report the model. Scaled groups: {sorted({s.group for s in spec.scalings})}"
-        )
-
-
 def error(expected: list[Tensor], got: list[Tensor]) -> float | None:
     """Largest relative difference, or ``None`` within the tolerance of the dtype; NaN equals NaN."""
     worst = 0.0
@@ -89,9 +112,9 @@ def error(expected: list[Tensor], got: list[Tensor]) -> float | None:
 
 
 def _double(
-    model: nn.Module, args: Any, kwargs: Any, generator: torch.Generator
+    model: nn.Module, args: Any, kwargs: Any, jitter: torch.Generator | None = None
 ) -> tuple[nn.Module, Any, Any, AbstractContextManager[Any]]:
-    copy = double_copy(model, jitter=generator)
+    copy = double_copy(model, jitter)
     wide_args, wide_kwargs = _pytree.tree_map_only(
         Tensor, lambda t: t.double() if t.is_floating_point() else t, (args, kwargs)
     )
@@ -125,3 +148,17 @@ def call(model: nn.Module, args: Any, kwargs: Any) -> list[Tensor]:
     with OwnDraws():
         leaves = _pytree.tree_leaves(shell(model).eval()(*args, **kwargs))
     return [t for t in leaves if isinstance(t, Tensor) and t.is_floating_point()]
+
+
+def require_callable(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raise unless the example input is one that forward accepts."""
+    try:
+        call(model, args, kwargs)
+    except Exception as error:
+        shapes = [tuple(a.shape) if isinstance(a, Tensor) else a for a in (*args, *kwargs.values())]
+        used = next((t.dtype for t in tensors_of(model).values() if t.is_floating_point()), torch.float32)
+        dtype = "" if used == torch.get_default_dtype() else f", dtype={used}"
+        raise ValueError(
+            f"{type(model).__name__} cannot be called with the example input {shapes}: {error}\n"
+            f"Pass one that forward accepts: wsgraph.trace(model, torch.randn(2, ...{dtype}))"
+        ) from error

@@ -24,7 +24,8 @@ from ..alignment import Alignment, apply_each
 from ..progress import progress
 from ..running import batchnorm
 from ..running.batches import Samples
-from ..running.interpolation import interpolate, require_same_shapes
+from ..running.interpolation import interpolate
+from ..running.likeness import require_alike
 from ..running.networks import require_modules
 from ..running.outputs import Loss, evaluate
 from ..running.stacked import slow_together
@@ -111,12 +112,11 @@ def barrier(
     left, right = _networks(a), apply_each(alignment, _networks(b))
     if len(left) != len(right) or not left:
         raise ValueError(f"{len(left)} networks a but {len(right)} networks b; expected pairs, at least one")
+    require_alike([*left, *right], data)
     template = shell(left[0]).eval()
     lam = torch.linspace(0, 1, points)
     jobs = [(i, k) for i in range(len(left)) for k in range(points)]
     ends = [(tensors_of(x), tensors_of(y)) for x, y in zip(left, right, strict=True)]
-    for tensors in (t for pair in ends for t in pair):
-        require_same_shapes(ends[0][0], tensors)
     size = sum(t.numel() for t in ends[0][0].values())
     alone = reset_batchnorm is not None or slow_together(ends[0][0])
     chunk = 1 if alone else max(1, TOGETHER // size)

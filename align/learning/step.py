@@ -81,7 +81,7 @@ def permutations(spec: Spec, scores: Mapping[str, Tensor], config: TrainConfig) 
 
 def permute_softly(spec: Spec, maps: Tensors, networks: Tensors) -> Tensors:
     """P·b for a stack of networks: maps ``[K, n, n]``, tensors ``[K, ...]``."""
-    return vmap(lambda m, t: Permutation(spec, m).apply(t))(maps, networks)
+    return vmap(lambda m, t: Permutation.nearly(spec, m).apply(t))(maps, networks)
 
 
 def task_batch(pairs: Sequence[Pair], config: TrainConfig, step: int) -> tuple[Tensor, Tensor]:

@@ -14,7 +14,7 @@ from ..alignment import Alignment, apply_each
 from ..methods.registry import METHODS
 from ..running.batches import Samples
 from ..running.batchnorm import reset_batchnorm
-from ..running.interpolation import require_same_shapes
+from ..running.likeness import require_alike
 from ..running.networks import require_modules
 from .repair import repair as apply_repair
 from .scale import match_scale
@@ -58,12 +58,11 @@ def merge(
     if repair != "none" and data is None:
         raise ValueError(f"repair='{repair}' measures activations: pass data=inputs")
     aligned = [models[0], *apply_each(alignment, models[1:])]
+    require_alike(aligned, data)
     if scale:
         aligned = [aligned[0], *(_scaled(aligned[0], m, alignment) for m in aligned[1:])]
     shares = _shares(weights, len(models))
     held = [tensors_of(m) for m in aligned]
-    for other in held[1:]:
-        require_same_shapes(held[0], other)
     average = {k: _average([h[k] for h in held], shares) for k in held[0]}
     merged = with_tensors(models[0], average)
     if repair == "batchnorm":
@@ -75,8 +74,8 @@ def _scaled(reference: nn.Module, model: nn.Module, alignment: Alignment | Seque
     spec = None
     if alignment is not None:
         spec = (alignment if isinstance(alignment, Alignment) else alignment[0]).spec
-    a: WeightGraph = to_graph(reference, spec=spec)
-    b = to_graph(model, spec=a.spec)
+    a: WeightGraph = to_graph(reference, spec=spec, verify=spec is None)
+    b = to_graph(model, spec=a.spec, verify=False)
     return with_tensors(model, match_scale(a, b).tensors)
 
 

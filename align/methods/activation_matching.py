@@ -76,6 +76,11 @@ def _scores(spec: Spec, moments: Mapping[tuple[str, int], Moments], similarity: 
     """Similarities summed over all weights that read a group."""
     scores: dict[str, Tensor] = {}
     for (name, _), moment in moments.items():
+        if moment.count < 2 and similarity != "inner":
+            raise ValueError(
+                f"activation matching saw {moment.count} sample of group '{name}', and one sample does not tell how "
+                "neurons vary: pass data with at least two inputs, better hundreds"
+            )
         s = moment.similarity(similarity)
         scores[name] = scores[name] + s if name in scores else s
     around = {parent for g in spec.free if (parent := g.parent) is not None}  # known by what is nested in them

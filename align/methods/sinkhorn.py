@@ -100,7 +100,7 @@ def sinkhorn_rebasin(
         best.offer(init.permutation, objective.hard(init.permutation))
     with progress(f"sinkhorn ({cost})", iterations) as step:
         for k in range(1, iterations + 1):
-            soft = Permutation(spec, maps(spec, logits, temperature, projections))
+            soft = Permutation.nearly(spec, maps(spec, logits, temperature, projections))
             value = objective.soft(soft)
             optimiser.zero_grad()
             value.backward()

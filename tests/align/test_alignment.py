@@ -10,7 +10,7 @@ from torch import nn
 
 import align
 from align.alignment import Candidate, counted, project
-from wsgraph import Permutation, to_graph
+from wsgraph import Group, Param, Permutation, Spec, to_graph
 from wsgraph.testing import random_graph
 
 
@@ -193,3 +193,29 @@ def test_soft_approaches_the_hard_permutation():
 def test_an_alignment_needs_something(graphs):
     with pytest.raises(ValueError, match="needs scores or maps"):
         align.Alignment(*graphs)
+
+
+def test_verify_says_how_far_the_function_moves():
+    a, b, x = mlp(4, 6, 2), mlp(4, 6, 2), torch.randn(5, 4)
+    found = align.match(a, b, "weight_matching")
+    assert found.verify(b, x) < 1e-12
+    assert found.verify(b) < 1e-12
+    wrong = to_graph(b, spec=written(6), verify=False)  # its outputs may be permuted
+    turned = align.Alignment(wrong, wrong, maps={"output": torch.tensor([1, 0])})
+    before, after = (m(x).detach() for m in (b, turned.apply(b)))
+    expected = float((before - after).abs().max() / before.abs().max())
+    assert turned.verify(b, x) == pytest.approx(expected, rel=1e-4)
+    with pytest.raises(ValueError, match=r"Sequential cannot be called with the example input \[\(2, 9\)\]"):
+        found.verify(b, torch.randn(2, 9))
+
+
+def written(hidden):
+    """A Spec by hand that forgot to pin the outputs."""
+    groups = [Group("input", 4, "network input"), Group("0", hidden), Group("output", 2)]
+    params = [
+        Param("0.weight", ("0", "input"), "weight", reads=1),
+        Param("0.bias", ("0",), "bias"),
+        Param("2.weight", ("output", "0"), "weight", reads=1),
+        Param("2.bias", ("output",), "bias"),
+    ]
+    return Spec(groups, params)

@@ -175,7 +175,7 @@ def test_the_graph_of_vgg16_allocates_less_than_a_tenth_of_its_weights():
     weights = sum(p.numel() * p.element_size() for p in model.parameters())
     assert weights > 4 * 15_000_000
     with Allocations() as allocations:
-        graph = to_graph(model, spec=spec)
+        graph = to_graph(model, spec=spec, verify=False)
         views = [view for _, view in graph.blocks]
     assert allocations.bytes < 0.1 * weights
     storages = {p.untyped_storage().data_ptr() for p in model.parameters()}

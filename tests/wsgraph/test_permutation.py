@@ -134,7 +134,7 @@ def test_the_inverse_is_the_transpose(spec):
     assert torch.equal(p.inverse().matrix("2"), p.matrix("2").T)
     assert p.inverse() @ p == Permutation.identity(spec) == p @ p.inverse()
     assert p != Permutation.identity(spec)
-    soft = Permutation(spec, {"0": torch.rand(5, 5)})
+    soft = Permutation.nearly(spec, {"0": torch.rand(5, 5)})
     assert torch.equal(soft.inverse().maps["0"], soft.maps["0"].T)
 
 
@@ -282,7 +282,7 @@ def test_the_gradient_of_a_soft_permutation_is_right():
     matrices = [torch.rand(n, n, dtype=torch.float64, requires_grad=True) for n in (3, 2)]
     w = torch.randn(6, 6, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(
-        lambda a, b, w: Permutation(spec, {"a": a, "b": b}).apply({"w": w})["w"], (*matrices, w)
+        lambda a, b, w: Permutation.nearly(spec, {"a": a, "b": b}).apply({"w": w})["w"], (*matrices, w)
     )
 
 
@@ -420,3 +420,37 @@ def test_loading_a_truncated_file_is_refused(spec, tmp_path):
 
 def test_moved_to_a_device(spec):
     assert all(m.is_meta for m in Permutation.identity(spec).to("meta").maps.values())
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        (torch.full((5, 5), 0.4), r"'0' is not doubly stochastic: .* off 1 by 1. Normalise rows and columns in turns"),
+        (torch.full((5, 5), 0.1), r"'0' is not doubly stochastic: .* off 1 by 0.5"),
+        (torch.eye(5)[[0, 0, 2, 3, 4]], r"'0' is not doubly stochastic: .* off 1 by 1"),
+        (1.5 * torch.eye(5) - 0.1, r"its least entry is -0.1 \(expected 0 or more\)"),
+        (torch.full((5, 5), float("nan")), "'0' holds 25 NaN or infinite values of 25, expected a doubly stochastic"),
+    ],
+)
+def test_soft_maps_that_are_none(spec, matrix, message):
+    with pytest.raises(ValueError, match=message):
+        Permutation(spec, {"0": matrix})
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_soft_maps_of_any_precision(spec, dtype):
+    mixed = 0.7 * torch.eye(5) + 0.2 * torch.eye(5)[[1, 2, 3, 4, 0]] + 0.1 * torch.eye(5)[[4, 2, 0, 1, 3]]
+    assert not Permutation(spec, {"0": mixed.to(dtype)}).hard
+
+
+def test_what_comes_near_stays_so(spec, tmp_path):
+    near = Permutation.nearly(spec, {"0": torch.eye(5) + 0.02})
+    for other in (near.inverse(), near @ near, near.to("cpu")):
+        assert not other.hard
+    near.save(tmp_path / "near.safetensors")
+    assert Permutation.load(tmp_path / "near.safetensors", spec) == near
+    Permutation.nearly(spec, {"0": torch.full((5, 5), float("nan"))}).save(tmp_path / "nan.safetensors")
+    with pytest.raises(ValueError, match="'0' holds 25 NaN"):
+        Permutation.load(tmp_path / "nan.safetensors", spec)
+    with pytest.raises(ValueError, match=r"a matrix \[5, 5\], got \(4, 4\)"):
+        Permutation.nearly(spec, {"0": torch.eye(4)})

@@ -62,6 +62,10 @@ def test_a_permuted_state_dict_loads_again():
             {"a.weight": torch.zeros(3, 4), "b.bias": torch.zeros(7)},
             r"'b.bias' has shape \(7,\).*the 3 outputs of 'a.weight'",
         ),
+        (  # of a Linear, Flatten would leave positions first
+            {"a.weight": torch.zeros(3, 4), "b.weight": torch.zeros(2, 6)},
+            r"'b.weight' has shape \(2, 6\).*3 outputs of the layer",
+        ),
     ],
 )
 def test_what_is_not_a_chain_is_refused(tensors, message):
@@ -91,3 +95,23 @@ def test_what_a_state_dict_cannot_tell_is_no_difference(name):
     known, guessed = to_graph(model).spec, to_graph(model.state_dict()).spec
     known.require_same(guessed)
     guessed.require_same(known)
+
+
+@pytest.mark.parametrize("norm", [nn.GroupNorm(2, 6), nn.GroupNorm(1, 6), nn.InstanceNorm2d(6, affine=True)])
+def test_a_norm_of_maps_without_statistics_is_refused(norm):
+    model = nn.Sequential(nn.Conv2d(3, 6, 3), norm, nn.ReLU(), nn.Conv2d(6, 2, 1))
+    message = (
+        r"'1' scales the channels .* may be GroupNorm or LayerNorm, .* Pass the module, to_graph\(model\), or spec="
+    )
+    with pytest.raises(ValueError, match=message):
+        to_graph(model.state_dict())
+
+
+def test_square_convolutions_are_named():
+    model = nn.Sequential(nn.Conv2d(3, 6, 3), nn.ReLU(), nn.ConvTranspose2d(6, 6, 3), nn.ReLU(), nn.Conv2d(6, 2, 1))
+    message = r"assuming a plain chain.*\['2.weight'\] are read as Conv, and a ConvTranspose with as many inputs as out"
+    with pytest.warns(UserWarning, match=message):
+        spec = to_graph(model.state_dict()).spec
+    assert [str(axis) for axis in spec.params["2.weight"].axes] == ["2", "0", "3", "3"]
+    with pytest.warns(UserWarning, match=r"pass the module, or spec=$"):
+        to_graph(cnn().state_dict())

@@ -39,7 +39,8 @@ def test_a_wrong_scaling_is_named():
     model, x = mlp(4, 5, 2, activation=nn.GELU), torch.randn(3, 4)
     scaling = Scaling("0", (("0.weight", 0), ("0.bias", 0)), (("2.weight", 1),))
     with pytest.raises(
-        RuntimeError, match=r"the positive scalings found for Sequential change.*Scaled groups: \['0'\]"
+        RuntimeError,
+        match=r"positive scalings of groups \['0'\] of Sequential change its outputs .*: the trace is wrong",
     ):
         verify_spec(model, edited(trace(model), scalings=(scaling,)), (x,), {})
 

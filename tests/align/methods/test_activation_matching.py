@@ -228,3 +228,14 @@ def test_errors():
         align.match(a, a, "activation_matching", data="noise", similarity="cosine")
     with pytest.raises(ValueError, match=r"different architectures"):
         align.match(a, mlp(4, 6, 2), "activation_matching", data="noise")
+
+
+def test_one_sample_tells_nothing():
+    a, b = mlp(4, 6, 3), mlp(4, 6, 3)
+    message = "saw 1 sample of group '0', and one sample does not tell how neurons vary: pass data with at least two"
+    for similarity in ("correlation", "covariance"):
+        with pytest.raises(ValueError, match=message):
+            align.match(a, b, "activation_matching", data=torch.randn(1, 4), similarity=similarity)
+    align.match(a, b, "activation_matching", data=torch.randn(1, 4), similarity="inner")
+    maps = nn.Sequential(nn.Conv2d(1, 4, 1), nn.ReLU(), nn.Conv2d(4, 2, 1))  # many places of one image
+    align.match(maps, maps, "activation_matching", data=torch.randn(1, 1, 5, 5))

@@ -1,0 +1,47 @@
+import pytest
+import torch
+from networks import Net
+from torch import nn
+
+from wsgraph import trace
+
+
+def layers(forward, **buffers):
+    model = Net(forward, a=nn.Linear(4, 6), b=nn.Linear(6, 2))
+    for name, value in buffers.items():
+        model.register_buffer(name, value)
+    return model
+
+
+def halves(m, x):
+    h, k = torch.relu(m.a(x)), m.k.item()
+    return m.b(torch.cat([h[:, k:], h[:, :k]], 1))
+
+
+def selecting(m, x):
+    return m.b(torch.relu(m.a(x)[x[:, 0] > 0]))
+
+
+@pytest.mark.parametrize("forward", [halves, selecting])
+def test_shapes_that_only_values_tell(forward):
+    model = layers(forward, k=torch.tensor(3))
+    with pytest.raises(
+        ValueError, match=r"Net cannot .*because forward needs the value of a tensor.* \(.item\(\)"
+    ) as error:
+        trace(model, torch.randn(5, 4))
+    assert "keep a number as a plain attribute (self.size = 3)" in str(error.value)
+    assert "to_graph(model, example_input, spec=Spec(groups=..., params=...))" in str(error.value)
+
+
+def test_numbers_that_shape_nothing_may_come_from_tensors():
+    model = layers(lambda m, x: m.b(torch.relu(m.a(x)) * m.k.item()), k=torch.tensor(3.0))
+    assert [group.name for group in trace(model, torch.randn(2, 4)).free] == ["a"]
+
+
+def test_no_branch_is_blamed_for_anything_else():
+    model = layers(lambda m, x: m.b(torch.from_numpy(m.a(x).detach().numpy())))
+    with pytest.raises(ValueError, match=r"torch.export cannot export Net: RuntimeError: .numpy\(\)") as error:
+        trace(model, torch.randn(2, 4))
+    assert "branch" not in str(error.value)
+    assert "torch.where" not in str(error.value)
+    assert "test_exporting.py, line " in str(error.value)

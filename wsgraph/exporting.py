@@ -1,0 +1,92 @@
+"""The ATen graph of a module by ``torch.export``; where there is none, the reason and what to do about it."""
+
+from __future__ import annotations
+
+import functools
+import traceback
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from . import ops
+from .quiet import quiet
+from .shell import shell
+from .verify import require_callable
+
+_INSTEAD = (
+    "trace a submodule that can be exported, as in trace(model.body, example_input), or describe the symmetry yourself "
+    "and pass it: to_graph(model, example_input, spec=Spec(groups=..., params=...))"
+)
+_BY_VALUE = "because forward needs the value of a tensor, to branch on it or as a number (.item(), a mask that selects)"
+_REWRITE = "Rewrite that line with torch.where, keep a number as a plain attribute (self.size = 3), "
+
+
+def export(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.export.ExportedProgram:
+    """The program of an eval-mode shell of ``model``, decomposed where its operators are not understood."""
+    private = shell(model).eval()
+    require_callable(private, args, kwargs)
+    try:
+        with quiet():
+            program = torch.export.export(_discreet(private), args, kwargs)
+            if not ops.is_understood(program.graph):  # decomposing takes twice as long as exporting
+                table = torch.export.default_decompositions()
+                program = program.run_decompositions({op: f for op, f in table.items() if not ops.is_known(op)})
+    except Exception as error:
+        raise _refusal(model, error) from error
+    _require_shapes(model, program)
+    return program
+
+
+def _refusal(model: nn.Module, error: BaseException) -> ValueError:
+    """What to say when torch.export gives up, and what to do."""
+    if isinstance(error, _ForwardError) and error.__cause__ is not None:
+        error = error.__cause__
+    reason = f"{type(error).__name__}: {error}".strip().splitlines()[0]
+    head, line = f"torch.export cannot export {type(model).__name__}", _blamed_line(error)
+    if "data-dependent" in reason or "DataDependent" in reason:
+        return ValueError(f"{head}, {_BY_VALUE}: {reason}\n{line}{_REWRITE}{_INSTEAD}")
+    return ValueError(f"{head}: {reason}\n{line}Rewrite that line, {_INSTEAD}")
+
+
+def _require_shapes(model: nn.Module, program: torch.export.ExportedProgram) -> None:
+    """Raise if a tensor's shape is a number that only a run with values would tell."""
+    for node in program.graph.nodes:
+        value = node.meta.get("val")
+        if isinstance(value, Tensor) and not all(isinstance(size, int) for size in value.shape):
+            lines = [line.strip() for line in (node.meta.get("stack_trace") or "").strip().splitlines()]
+            where = f"A shape is unknown after: {lines[-1]}\n" if lines else ""
+            raise ValueError(f"{type(model).__name__} cannot be traced, {_BY_VALUE}.\n{where}{_REWRITE}{_INSTEAD}")
+
+
+class _ForwardError(Exception):
+    """Whatever forward raised, as its cause: torch prints half-finished graphs to stderr for errors it recognises."""
+
+
+def _discreet(private: nn.Module) -> nn.Module:
+    """The module, a private one, with a forward that raises nothing but :class:`_ForwardError`."""
+    forward = private.forward
+
+    @functools.wraps(forward)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return forward(*args, **kwargs)
+        except Exception as error:
+            raise _ForwardError from error
+
+    private.forward = run
+    return private
+
+
+def _blamed_line(error: BaseException) -> str:
+    """The innermost line outside torch and this package on the way to the error."""
+    ours = tuple(str(Path(file).parent) for file in (torch.__file__, __file__))
+    found = ""
+    while True:
+        for frame in traceback.extract_tb(error.__traceback__):
+            if not frame.filename.startswith((*ours, "<")) and frame.line:
+                found = f"It gives up at {frame.filename}, line {frame.lineno}: {frame.line}\n"
+        if found or error.__cause__ is None:
+            return found
+        error = error.__cause__
