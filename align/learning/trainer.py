@@ -258,6 +258,15 @@ class _Run:
                 f"the checkpoint in {self.folder} was written by a version before zoos were drawn by need (it has no "
                 "'needs'); finish that run with the version that began it, or start anew with resume=never."
             )
+        try:
+            return self._take(saved)
+        except (KeyError, TypeError, AttributeError, RuntimeError) as error:
+            raise ValueError(
+                f"the checkpoint in {self.folder} is not what a training writes ({error!r}); start anew with resume=never."
+            ) from error
+
+    def _take(self, saved: Mapping[str, Any]) -> int:
+        """Go on from what a checkpoint holds."""
         for part, now in self.settings.items():
             if saved["run"][part] != now:
                 raise ValueError(

@@ -110,10 +110,19 @@ def checksum(path: Path) -> str:
 
 
 class OpenShard:
-    """A shard's file, memory-mapped: a network is read when it is asked for."""
+    """A shard's file, memory-mapped: a network is read when it is asked for.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        path: The file.
+        count: Networks in it.
+    """
+
+    def __init__(self, path: Path, count: int) -> None:
         self._file = safetensors.safe_open(str(path), framework="pt")
+        for name in self._file.keys():  # noqa: SIM118 - not a dict
+            shape = self._file.get_slice(name).get_shape()
+            if shape[:1] != [count]:
+                raise ValueError(f"{name} has the shape {shape}, expected {count} networks along its first axis")
 
     def tensors(self, place: int) -> dict[str, Tensor]:
         """One network's tensors."""

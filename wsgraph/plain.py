@@ -1,0 +1,98 @@
+"""Plain data (JSON, YAML, a command line) as dataclasses: every name and every type is checked, nothing is guessed."""
+
+from __future__ import annotations
+
+import json
+import types
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from difflib import get_close_matches
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+SHOWN = 60
+"""Characters of a wrong value that a message shows."""
+NAMES = {int: "a whole number", float: "a number", str: "a text", bool: "true or false", type(None): "null"}
+"""Types in words of those who write settings."""
+
+
+def parse(text: str | bytes, what: str) -> Any:
+    """The value of a JSON text; whatever is wrong with it is a ``ValueError`` that begins with ``what``."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError(f"{what} is not JSON that can be read: it is nested too deep") from None
+    except ValueError as error:  # no JSON, no UTF-8, or a number of thousands of digits
+        raise ValueError(f"{what} is not JSON ({error})") from error
+
+
+def build(cls: type[T], data: Any, what: str = "", whole: bool = False) -> T:
+    """An instance of a dataclass from a mapping of its fields; lists become tuples, mappings dataclasses.
+
+    Args:
+        cls: The dataclass.
+        data: Values by name.
+        what: Name of the value in messages.
+        whole: Refuse data that lacks a field even where that has a default: what a program wrote leaves nothing out.
+    """
+    known = {f.name: f for f in fields(cls) if f.init}  # type: ignore[arg-type]
+    if not isinstance(data, Mapping):
+        raise ValueError(f"{what or cls.__name__} is {_shown(data)}, expected a mapping with {', '.join(known)}")
+    for name in data:
+        if name not in known:
+            raise ValueError(f"{_inside(what, name)} is not known{_near(name, known)}")
+    for name, f in known.items():
+        if name not in data and (whole or f.default is MISSING and f.default_factory is MISSING):
+            raise ValueError(f"{_inside(what, name)} is missing")
+    hints = get_type_hints(cls)
+    return cls(**{name: _value(hints[name], value, _inside(what, name), whole) for name, value in data.items()})
+
+
+def _value(kind: Any, value: Any, what: str, whole: bool) -> Any:
+    """The value as a field of that type holds it."""
+    if is_dataclass(kind) and isinstance(kind, type):
+        return value if isinstance(value, kind) else build(kind, value, what, whole)
+    if not _fits(kind, value):
+        raise ValueError(f"{what} is {_shown(value)}, expected {_in_words(kind)}")
+    if isinstance(value, list) and tuple in (get_origin(kind), *map(get_origin, get_args(kind))):
+        return tuple(value)
+    return value
+
+
+def _fits(kind: Any, value: Any) -> bool:
+    """Whether a value is of a type, as annotations of plain data write it."""
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        return any(_fits(k, value) for k in args)
+    if origin is tuple:
+        return isinstance(value, list | tuple) and len(value) == len(args) and all(map(_fits, args, value))
+    if origin is type:
+        return isinstance(value, type) and issubclass(value, args[0])
+    if kind is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return kind is Any or isinstance(value, origin or kind)
+
+
+def _in_words(kind: Any) -> str:
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        return " or ".join(map(_in_words, args))
+    if origin is tuple:
+        return f"a list of {len(args)}: {', '.join(map(_in_words, args))}"
+    return NAMES.get(kind, "a mapping" if origin is not None else getattr(kind, "__name__", str(kind)))
+
+
+def _inside(what: str, name: object) -> str:
+    return f"{what}{'.' if what else ''}{name}"
+
+
+def _near(name: object, known: Mapping[str, Any]) -> str:
+    near = get_close_matches(str(name), known, 1)
+    return f"; did you mean {near[0]}?" if near else f", expected one of {', '.join(known)}"
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
