@@ -115,8 +115,8 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_u
         tensors, meta = read_tensors(folder / WEIGHTS)
         if meta.get("config", written := self._config_text()) != written:
             raise ValueError(
-                f"{folder / CONFIG} is not the config that {WEIGHTS} beside it was written with: one of them is damaged "
-                "or of another aligner. Get both again."
+                f"{folder / CONFIG} is not the config that {WEIGHTS} beside it was written with: one of them is "
+                "damaged or of another aligner. Get both again."
             )
         _check_tensors(folder / WEIGHTS, self.state_dict(), tensors)
         self.load_state_dict(tensors)

@@ -10,19 +10,23 @@ LOCK = ".lock"
 
 
 @contextmanager
-def alone(folder: Path, refusal: str) -> Iterator[None]:
+def alone(folder: Path, refusal: Exception) -> Iterator[None]:
     """Make the folder, and keep others that do so out of it; the system lifts the lock when this process ends.
 
     Args:
         folder: The folder.
-        refusal: Message of the ``OSError`` where another process is there already.
+        refusal: Raised where another process is there already.
     """
     import fcntl
 
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / LOCK).open("w") as file:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / LOCK).open("w")
+    except OSError as error:
+        raise OSError(f"{folder} cannot be written to ({error}); choose another folder") from error
+    with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise OSError(refusal) from None
+            raise refusal from None
         yield

@@ -1,7 +1,7 @@
 """Tensors on disk: safetensors only, written atomically, with a digest that finds damage.
 
-A digest finds what disks, networks and interrupted copies do to a file. It proves nothing about who made the file: whoever
-changes it on purpose can write a new digest into it.
+A digest finds what disks, networks and interrupted copies do to a file. It proves nothing about who made the file:
+whoever changes it on purpose can write a new digest into it.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from difflib import get_close_matches
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -42,21 +42,27 @@ def build(cls: type[T], data: Any, what: str = "", whole: bool = False) -> T:
         if name not in known:
             raise ValueError(f"{_inside(what, name)} is not known{_near(name, known)}")
     for name, f in known.items():
-        if name not in data and (whole or f.default is MISSING and f.default_factory is MISSING):
+        if name not in data and (whole or (f.default is MISSING and f.default_factory is MISSING)):
             raise ValueError(f"{_inside(what, name)} is missing")
     hints = get_type_hints(cls)
-    return cls(**{name: _value(hints[name], value, _inside(what, name), whole) for name, value in data.items()})
+    return cls(**{name: value(hints[name], v, _inside(what, name), whole) for name, v in data.items()})
 
 
-def _value(kind: Any, value: Any, what: str, whole: bool) -> Any:
-    """The value as a field of that type holds it."""
+def arguments(function: Callable[..., Any], data: Mapping[str, Any], what: str = "") -> dict[str, Any]:
+    """Arguments of a function, each of the type that its annotation says."""
+    hints = get_type_hints(function)
+    return {name: value(hints[name], data[name], _inside(what, name)) for name in data}
+
+
+def value(kind: Any, given: Any, what: str, whole: bool = False) -> Any:
+    """A value as a field of type ``kind`` holds it."""
     if is_dataclass(kind) and isinstance(kind, type):
-        return value if isinstance(value, kind) else build(kind, value, what, whole)
-    if not _fits(kind, value):
-        raise ValueError(f"{what} is {_shown(value)}, expected {_in_words(kind)}")
-    if isinstance(value, list) and tuple in (get_origin(kind), *map(get_origin, get_args(kind))):
-        return tuple(value)
-    return value
+        return given if isinstance(given, kind) else build(kind, given, what, whole)
+    if not _fits(kind, given):
+        raise ValueError(f"{what} is {_shown(given)}, expected {_in_words(kind)}")
+    if isinstance(given, list) and tuple in (get_origin(kind), *map(get_origin, get_args(kind))):
+        return tuple(given)
+    return given
 
 
 def _fits(kind: Any, value: Any) -> bool:

@@ -11,12 +11,11 @@ import sys
 from statistics import mean, stdev
 from typing import TYPE_CHECKING
 
-import hydra
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 from rich.table import Table
 
-from ..configuration import config_folder, require_arch
+from ..configuration import command, require_arch
 
 if TYPE_CHECKING:
     from .zoo import Zoo
@@ -38,7 +37,7 @@ def summary(zoos: list[Zoo]) -> Table:
     return table
 
 
-@hydra.main(version_base="1.3", config_path=str(config_folder()), config_name="zoo")
+@command("zoo")
 def main(config: DictConfig) -> None:
     arch = config.get("arch", {})
     known = config.folder is not None and set(arch) <= {"make"}

@@ -13,7 +13,7 @@ from wsgraph.alone import alone
 from ..data import cache_folder
 from ..progress import progress
 from .config import ZooConfig
-from .engines import Result, in_process, in_processes, on_ray, train_counted
+from .engines import BuildError, Result, in_process, in_processes, on_ray, train_counted
 from .index import INDEX, Shard, read_index, write_index
 from .shard import file_name, write_shard
 from .zoo import Zoo
@@ -57,7 +57,7 @@ def build(
             raise ValueError(f"{name} is {value!r}, expected a whole number of at least 1")
     folder = Path(folder) if folder is not None else zoo_folder(config)
     if _missing(folder, config, count):
-        with alone(folder, f"another process is building {folder}; wait for it, or stop it"):
+        with alone(folder, BuildError(f"another process is building {folder}; wait for it, or stop it")):
             _sweep(folder)
             if missing := _missing(folder, config, count):  # the other process may have built some since
                 _train(config, folder, _shards(folder, config), missing, engine, workers, address)

@@ -84,8 +84,8 @@ class ZooConfig:
             raise ValueError(f"networks of this zoo are made by {self.make!r}: leave make={self.own.__qualname__} out")
         if not ours and self.own is None:
             raise ValueError(
-                f"no architecture {self.make!r} in this package; expected one of {', '.join(ARCHITECTURES)}. If it is a "
-                f"class of yours, bring it: make={name or 'MyNetwork'} in Python, arch.make=package.module:{name or 'Name'} "
+                f"no architecture {self.make!r} in this package; expected one of {', '.join(ARCHITECTURES)}. If it is "
+                f"a class of yours, bring it: make={name or 'Name'} in Python, arch.make=package.module:{name or 'Name'} "
                 "on the command line. Code that a file names is never imported."
             )
         if self.own is not None and self.own.__qualname__.rpartition(".")[2] != name:

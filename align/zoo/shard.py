@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import safetensors
+import safetensors.torch
 import torch
 from torch import Tensor
 
-from wsgraph.files import save_tensors
+from wsgraph.files import replacing
 
 from ..data.dataset import Split
 from ..running.networks import Tensors
@@ -98,8 +99,13 @@ def file_name(shard: int) -> str:
 
 
 def write_shard(folder: Path, shard: int, tensors: Tensors) -> str:
-    """Write the file and return its SHA-256."""
-    save_tensors(tensors, folder / file_name(shard), {"kind": KIND})
+    """Write the file and return its SHA-256, which the index keeps.
+
+    Its metadata is one entry, without a digest of its own: the order of several is random, and equal shards are equal
+    bit for bit.
+    """
+    with replacing(folder / file_name(shard)) as temporary:
+        safetensors.torch.save_file(dict(tensors), temporary, {"kind": KIND})
     return checksum(folder / file_name(shard))
 
 

@@ -52,8 +52,8 @@ class Recipe:
             raise ValueError(f"got lr={self.lr}, decay={self.decay}: expected an lr above 0 and a decay of at least 0")
         if self.optimiser not in OPTIMISERS or self.init not in ("default", *INITIALISATIONS):
             raise ValueError(
-                f"got optimiser={self.optimiser!r}, init={self.init!r}: expected one of {', '.join(OPTIMISERS)}, and one "
-                f"of default, {', '.join(INITIALISATIONS)}"
+                f"got optimiser={self.optimiser!r}, init={self.init!r}: expected one of {', '.join(OPTIMISERS)}, "
+                f"and one of default, {', '.join(INITIALISATIONS)}"
             )
 
     def steps(self, count: int) -> int:

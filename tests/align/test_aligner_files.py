@@ -67,7 +67,7 @@ def test_every_flipped_bit_of_the_weights_is_found(folder):
         flipped = bytearray(content)
         flipped[place] ^= 1 << place % 8
         (folder / WEIGHTS).write_bytes(flipped)
-        with pytest.raises(ValueError, match="damaged|not a readable safetensors file|does not hold the aligner"):
+        with pytest.raises(ValueError, match=r"damaged|not a readable safetensors file|does not hold the aligner"):
             DeepAlign.from_pretrained(folder)
 
 
@@ -95,7 +95,9 @@ def test_the_bundled_aligner_has_a_digest(caplog):
 @pytest.mark.parametrize("name", [CONFIG, WEIGHTS])
 def test_both_files_are_needed(folder, name):
     (folder / name).unlink()
-    with pytest.raises(FileNotFoundError, match=r"no aligner in .*expected config.json and model.safetensors, found \w+"):
+    with pytest.raises(
+        FileNotFoundError, match=r"no aligner in .*expected config.json and model.safetensors, found \w+"
+    ):
         DeepAlign.from_pretrained(folder)
 
 

@@ -65,7 +65,9 @@ def test_a_checkpoint_of_another_run_is_refused(tiny_zoo, tmp_path):
     with pytest.raises(ValueError, match=r"of another run: its training is(.|\n)*resume=never"):
         run([tiny_zoo], tmp_path, resume=True, steps=1, checkpoint=1, lr=0.1)
     save_checkpoint(tmp_path, {"step": 1, "needs": [1.0]})
-    with pytest.raises(ValueError, match=r"is not what a training writes \(KeyError\('run'\)\); start anew with resume"):
+    with pytest.raises(
+        ValueError, match=r"is not what a training writes \(KeyError\('run'\)\); start anew with resume"
+    ):
         run([tiny_zoo], tmp_path, resume=True, steps=1, checkpoint=1)
 
 

@@ -94,7 +94,10 @@ def test_nonsense_is_refused(digits: ZooConfig, change: dict[str, Any], message:
     [
         ({"epochs": 0}, "got epochs=0, batch=128: expected at least 1"),
         ({"lr": float("nan")}, "got lr=nan, decay=0.0: expected an lr above 0"),
-        ({"optimiser": "lion"}, "got optimiser='lion', init='default': expected one of adam, sgd, and one of default, he"),
+        (
+            {"optimiser": "lion"},
+            "got optimiser='lion', init='default': expected one of adam, sgd, and one of default, he",
+        ),
     ],
 )
 def test_recipes_that_train_nothing_are_refused(change: dict[str, Any], message: str) -> None:
@@ -107,12 +110,14 @@ def test_a_class_of_ones_own_is_known_by_its_name(digits: ZooConfig) -> None:
     assert config.make == "torch.nn.modules.linear:Identity"
     assert isinstance(config.network(0), torch.nn.Identity)
     assert ZooConfig.from_json(config.to_json(), torch.nn.Identity) == config
-    with pytest.raises(ValueError, match="no architecture 'torch.nn.modules.linear:Identity' in this package"):
+    with pytest.raises(ValueError, match=r"no architecture 'torch.nn.modules.linear:Identity' in this package"):
         ZooConfig.from_json(config.to_json())
 
 
 def test_arguments_that_a_network_does_not_take_are_told(digits: ZooConfig) -> None:
-    with pytest.raises(ValueError, match=r"mlp cannot be made with {'depth': 3}: .*unexpected keyword argument 'depth'"):
+    with pytest.raises(
+        ValueError, match=r"mlp cannot be made with {'depth': 3}: .*unexpected keyword argument 'depth'"
+    ):
         replace(digits, args={"depth": 3}).network(0)
 
 
