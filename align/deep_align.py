@@ -83,7 +83,7 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_u
         super().__init__()
         bundled = config is None
         if config is None:
-            config = stored_config(BUNDLED)
+            config, tensors = _stored(BUNDLED)
         self.config = config_from(config) if isinstance(config, Mapping) else config
         self._hub_mixin_config = self.config  # what save_pretrained writes, also for the bundled one
         with torch.random.fork_rng(devices=[], enabled=bundled):  # the bundled one draws nothing of the caller's
@@ -91,7 +91,7 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_u
         self.s = nn.Parameter(torch.tensor(self.config.scale**0.5))
         self.refine = Refine(self.config.refine)
         if bundled:
-            self._read(BUNDLED)
+            self.load_state_dict(tensors)
         self.train(not bundled)
 
     @classmethod
@@ -106,29 +106,19 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_u
         if not folder.is_dir():
             name = os.fspath(pretrained_model_name_or_path)
             folder = Path(snapshot_download(str(name), allow_patterns=[CONFIG, WEIGHTS], **hub))
-        aligner = cls(stored_config(folder))
-        aligner._read(folder)
+        config, tensors = _stored(folder)
+        with torch.device("meta"):  # sizes that the file does not have must not be allocated
+            expected = cls(config).state_dict()
+        _check_tensors(folder / WEIGHTS, expected, tensors)
+        aligner = cls(config)
+        aligner.load_state_dict(tensors)
         return aligner.eval()
 
-    def _read(self, folder: Path) -> None:
-        """Take over the parameters of a folder, all of them or none."""
-        tensors, meta = read_tensors(folder / WEIGHTS)
-        if meta.get("config", written := self._config_text()) != written:
-            raise ValueError(
-                f"{folder / CONFIG} is not the config that {WEIGHTS} beside it was written with: one of them is "
-                "damaged or of another aligner. Get both again."
-            )
-        _check_tensors(folder / WEIGHTS, self.state_dict(), tensors)
-        self.load_state_dict(tensors)
-
     def _save_pretrained(self, save_directory: Path) -> None:
-        text = self._config_text()
+        text = _as_text(self.config)
         save_tensors(self.state_dict(), save_directory / WEIGHTS, {"format": "pt", "config": text})
         with replacing(save_directory / CONFIG) as temporary:
             temporary.write_text(text)
-
-    def _config_text(self) -> str:
-        return json.dumps(asdict(self.config), sort_keys=True, indent=2)
 
     @overload
     def forward(self, a: WeightGraph, b: WeightGraph) -> Alignment: ...
@@ -254,18 +244,28 @@ def _check_tensors(path: Path, expected: Mapping[str, Tensor], got: Mapping[str,
         )
 
 
-def stored_config(folder: Path) -> DeepAlignConfig:
-    """The config of an aligner's folder."""
+def _as_text(config: DeepAlignConfig) -> str:
+    return json.dumps(asdict(config), sort_keys=True, indent=2)
+
+
+def _stored(folder: Path) -> tuple[DeepAlignConfig, dict[str, Tensor]]:
+    """Config and parameters of an aligner's folder; neither is believed without the other."""
+    there = [name for name in (CONFIG, WEIGHTS) if (folder / name).is_file()]
+    if len(there) < 2:
+        found = ", ".join(there) or "neither"
+        raise FileNotFoundError(f"no aligner in {folder}: expected {CONFIG} and {WEIGHTS}, found {found}")
     path = folder / CONFIG
-    if not (path.is_file() and (folder / WEIGHTS).is_file()):
-        there = [name for name in (CONFIG, WEIGHTS) if (folder / name).is_file()]
-        raise FileNotFoundError(
-            f"no aligner in {folder}: expected {CONFIG} and {WEIGHTS}, found {', '.join(there) or 'neither'}"
-        )
     try:
-        return config_from(plain.parse(path.read_bytes(), "it"))
+        config = config_from(plain.parse(path.read_bytes(), "it"))
     except ValueError as error:
         raise ValueError(f"{path} is not the config of an aligner: {error}") from error
+    tensors, meta = read_tensors(folder / WEIGHTS)
+    if meta.get("config", written := _as_text(config)) != written:
+        raise ValueError(
+            f"{path} is not the config that {WEIGHTS} beside it was written with: one of them is damaged or of another "
+            "aligner. Get both again."
+        )
+    return config, tensors
 
 
 def config_from(data: Mapping[str, Any]) -> DeepAlignConfig:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import types
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
 from difflib import get_close_matches
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -56,29 +57,31 @@ def arguments(function: Callable[..., Any], data: Mapping[str, Any], what: str =
 
 def value(kind: Any, given: Any, what: str, whole: bool = False) -> Any:
     """A value as a field of type ``kind`` holds it."""
+    origin, args = get_origin(kind), get_args(kind)
     if is_dataclass(kind) and isinstance(kind, type):
         return given if isinstance(given, kind) else build(kind, given, what, whole)
-    if not _fits(kind, given):
-        raise ValueError(f"{what} is {_shown(given)}, expected {_in_words(kind)}")
-    if isinstance(given, list) and tuple in (get_origin(kind), *map(get_origin, get_args(kind))):
-        return tuple(given)
-    return given
-
-
-def _fits(kind: Any, value: Any) -> bool:
-    """Whether a value is of a type, as annotations of plain data write it."""
-    origin, args = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
-        return any(_fits(k, value) for k in args)
-    if origin is tuple:
-        return isinstance(value, list | tuple) and len(value) == len(args) and all(map(_fits, args, value))
-    if origin is type:
-        return isinstance(value, type) and issubclass(value, args[0])
+        for k in args:
+            with suppress(ValueError):
+                return value(k, given, what, whole)
+    elif origin is tuple and isinstance(given, list | tuple):
+        kinds = args[:1] * len(given) if args[-1] is ... else args
+        if len(kinds) == len(given):
+            return tuple(value(k, v, f"{what}[{i}]", whole) for i, (k, v) in enumerate(zip(kinds, given, strict=True)))
+    elif _fits(kind, given):
+        return given
+    raise ValueError(f"{what} is {_shown(given)}, expected {_in_words(kind)}")
+
+
+def _fits(kind: Any, given: Any) -> bool:
+    """Whether a value is of a type that has no parts of its own."""
+    if kind in (int, float) and isinstance(given, bool):
+        return False
     if kind is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    if kind is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    return kind is Any or isinstance(value, origin or kind)
+        return isinstance(given, int | float)
+    if get_origin(kind) is type:
+        return isinstance(given, type) and issubclass(given, get_args(kind)[0])
+    return kind is Any or isinstance(given, get_origin(kind) or kind)
 
 
 def _in_words(kind: Any) -> str:
@@ -86,8 +89,8 @@ def _in_words(kind: Any) -> str:
     if origin in (Union, types.UnionType):
         return " or ".join(map(_in_words, args))
     if origin is tuple:
-        return f"a list of {len(args)}: {', '.join(map(_in_words, args))}"
-    return NAMES.get(kind, "a mapping" if origin is not None else getattr(kind, "__name__", str(kind)))
+        return "a list" if args[-1] is ... else f"a list of {len(args)}: {', '.join(map(_in_words, args))}"
+    return NAMES.get(kind, "a class" if origin is type else "a mapping")
 
 
 def _inside(what: str, name: object) -> str:

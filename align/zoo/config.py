@@ -85,7 +85,7 @@ class ZooConfig:
         if not ours and self.own is None:
             raise ValueError(
                 f"no architecture {self.make!r} in this package; expected one of {', '.join(ARCHITECTURES)}. If it is "
-                f"a class of yours, bring it: make={name or 'Name'} in Python, arch.make=package.module:{name or 'Name'} "
+                f"a class of yours, bring it: make={name} in Python, arch.make=package.module:{name} "
                 "on the command line. Code that a file names is never imported."
             )
         if self.own is not None and self.own.__qualname__.rpartition(".")[2] != name:

@@ -91,9 +91,11 @@ def _shard(path: Path, config: ZooConfig, shard: int, data: Any) -> Shard:
     if not (isinstance(data, dict) and isinstance(data.get("sha256"), str) and isinstance(data.get("records"), list)):
         raise ValueError(f"{what} has no checksum and records. {REMEDY}")
     records = tuple(plain.build(Record, r, f"{what}.records", whole=True) for r in data["records"])
-    numbers = range(shard * config.together, (shard + 1) * config.together)
-    expected = [(n, config.item_of(n), config.seed_of(n), config.part_of(n)) for n in numbers]
-    if [(r.number, r.item, r.seed, r.part) for r in records] != expected:
+    first = shard * config.together
+    expected = [
+        (n, config.item_of(n), config.seed_of(n), config.part_of(n)) for n in range(first, first + len(records))
+    ]
+    if len(records) != config.together or [(r.number, r.item, r.seed, r.part) for r in records] != expected:
         raise ValueError(
             f"{what} holds other networks than its config says (together={config.together}, views={config.views}, "
             f"split={list(config.split)}, seed={config.seed}): one of them was changed. {REMEDY}"
