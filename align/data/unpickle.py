@@ -76,7 +76,7 @@ def unpickle(path: Path) -> Any:
 def _check_sizes(raw: bytes) -> None:
     """Refuse sizes that are not there: a few bytes can announce gigabytes, which would be allocated first."""
     for opcode, argument, _ in pickletools.genops(raw):  # fails where something announced is missing
-        if opcode.name.endswith("PUT") and int(argument) > len(raw):
+        if opcode.name.endswith("PUT") and argument is not None and argument > len(raw):
             raise pickle.UnpicklingError(f"it numbers its values up to {argument}, and has {len(raw)} bytes")
 
 

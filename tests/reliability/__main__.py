@@ -1,4 +1,4 @@
-"""``python -m tests.reliability fuzz --seconds 60`` and its kind; ``--write`` puts the result into docs/reliability.md."""
+"""``python -m tests.reliability fuzz`` and its kind; with ``--write`` the result goes into docs/reliability.md."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def run_memory(args: argparse.Namespace) -> None:
     before, after, seconds = soak(args.count, args.count // 10)
     change = after / before - 1
     text = (
-        f"{args.count:,} alignments in one process took {seconds:,.0f} s; after a tenth of them it had {before:.0f} MB, at "
-        f"the end {after:.0f} MB ({change:+.1%})."
+        f"{args.count:,} alignments in one process took {seconds:,.0f} s; after a tenth it had {before:.0f} MB, "
+        f"at the end {after:.0f} MB ({change:+.1%})."
     )
     sys.stderr.write(text + "\n")
     if args.write:
@@ -77,7 +77,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.reliability", description=__doc__)
     commands = parser.add_subparsers(required=True)
     damaged = commands.add_parser("fuzz", help="readers against damaged and hostile files")
-    damaged.add_argument("--seconds", type=float, default=7200, help="of all readers together, at most")
+    damaged.add_argument(
+        "--seconds", type=float, default=7200, help="of the processor, of all readers together, at most"
+    )
     damaged.add_argument("--inputs", type=int, default=1_000_000, help="for the readers of JSON, IDX and permutations")
     damaged.add_argument("--others", type=int, default=100_000, help="for all other readers")
     damaged.add_argument("--seed", type=int, default=0)

@@ -1,4 +1,4 @@
-"""The commands under faults: what they say, what they leave behind, and whether the same command then ends as if nothing were."""
+"""The commands under faults: what they say, and whether the same command then ends as if nothing had been."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Found:
     Attributes:
         inputs: Contents that were tried.
         read: Of which so many could be read.
-        seconds: How long that took.
+        seconds: Of the processor.
         answers: Kinds of answers.
         failures: Tracebacks of what is neither read nor refused.
     """
@@ -81,9 +81,9 @@ def fuzz(name: str, inputs: int, seconds: float, seed: int) -> Found:
     target, draw, found = TARGETS[name](), random.Random(f"{name} {seed}"), Found()
     pool = [*target.seeds, *(path.read_bytes() for path in corpus_of(name))]
     found.answers = {answer(target, content) for content in pool}
-    start = time.monotonic()
+    start = time.process_time()
     while found.inputs < inputs and found.seconds < seconds:
-        found.seconds = time.monotonic() - start
+        found.seconds = time.process_time() - start
         content = mutated(draw.choice(draw.choice((target.seeds, pool))), target.seeds, draw)
         if target.seal is not None and draw.random() < 0.5:
             content = target.seal(content)
