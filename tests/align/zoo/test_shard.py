@@ -83,3 +83,9 @@ def test_what_is_read_is_the_readers_own(tmp_path: Path) -> None:
     shard.tensors(1)["w"].zero_()
     assert torch.equal(shard.tensors(1)["w"], written["w"][1])
     assert [path.name for path in tmp_path.iterdir()] == ["shard-00007.safetensors"]
+
+
+def test_a_shard_of_other_networks_is_refused(tmp_path: Path) -> None:
+    write_shard(tmp_path, 0, {"w": torch.zeros(2, 3)})
+    with pytest.raises(ValueError, match=r"w has the shape \[2, 3\], expected 4 networks along its first axis"):
+        OpenShard(tmp_path / file_name(0), 4)
