@@ -9,8 +9,8 @@ import sys
 import warnings
 
 SHARES = {
-    "Spec, JSON": 0.22, "zoo.json": 0.22, "config.json of an aligner": 0.15, "labels, JSON": 0.08, "IDX": 0.15,
-    "permutation": 0.18,
+    "Spec, JSON": 0.12, "zoo.json": 0.12, "config.json of an aligner": 0.28, "labels, JSON": 0.13, "IDX": 0.2,
+    "permutation": 0.15,
 }  # fmt: skip
 """Of the inputs for the readers of JSON, IDX and permutations, how many each gets."""
 MEMORY = 8 << 30
@@ -81,7 +81,7 @@ def main() -> None:
         "--seconds", type=float, default=7200, help="of the processor, of all readers together, at most"
     )
     damaged.add_argument("--inputs", type=int, default=1_000_000, help="for the readers of JSON, IDX and permutations")
-    damaged.add_argument("--others", type=int, default=100_000, help="for all other readers")
+    damaged.add_argument("--others", type=int, default=70_000, help="for all other readers")
     damaged.add_argument("--seed", type=int, default=0)
     damaged.set_defaults(run=run_fuzz)
     long = commands.add_parser("memory", help="many alignments in one process")

@@ -9,10 +9,10 @@ import torch
 from torch import nn
 
 from align import match
-from wsgraph import to_graph
 
 METHODS = ("deep_align", "weight_matching", "activation_matching")
-WIDTHS = (8, 12, 16)
+OPTIONS = {"activation_matching": {"data": "noise", "samples": 64}}
+WIDTHS = (8, 12, 16, 20)
 
 
 def resident() -> float:
@@ -33,6 +33,6 @@ def soak(count: int, warm: int) -> tuple[float, float, float]:
         if k == warm:
             before = resident()
         width = WIDTHS[k % len(WIDTHS)]
-        a, b = (to_graph(network(width, 2 * k + i), torch.zeros(2, 6)) for i in (0, 1))
-        match(a, b, METHODS[k % 5 % 3], seed=0).apply(b)
+        a, b = (network(width, 2 * k + i) for i in (0, 1))
+        match(a, b, METHODS[k % len(METHODS)], seed=0, **OPTIONS.get(METHODS[k % len(METHODS)], {})).apply(b)
     return before, resident(), time.monotonic() - start
