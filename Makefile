@@ -7,13 +7,16 @@ ARGS ?=
 # More workers than cores makes small matrix products many times slower, and each one loads torch anew.
 WORKERS ?= 2
 
+# Of `make fuzz`.
+FUZZ_SECONDS ?= 60
+
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # One thread per worker: the workers already fill the cores, and OpenMP threads that wait for a core spin.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format scatter test-scatter lock clean
+.PHONY: help install demo test check format fuzz scatter test-scatter lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +37,9 @@ check: install  ## Lint, formatting and types
 format: install  ## Repair what `make check` finds, where that can be done automatically
 	$(BIN)/ruff check --fix --quiet
 	$(BIN)/ruff format
+
+fuzz: install  ## Search for files that break a reader (FUZZ_SECONDS=60)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.reliability fuzz --seconds $(FUZZ_SECONDS)
 
 scatter: $(VENV)/.scatter  ## Compile the optional torch_scatter (minutes, once)
 

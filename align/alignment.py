@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeVar
 import torch
 from torch import Tensor, nn
 
-from wsgraph import Permutation, Spec, WeightGraph
+from wsgraph import Permutation, Spec, WeightGraph, plain
 from wsgraph.files import load_tensors, save_tensors
 from wsgraph.inputs import ExampleInput, infer_example_input
 from wsgraph.ties import untied
@@ -195,18 +195,22 @@ class Alignment:
         """Read what :meth:`save` wrote, for the same two networks' architecture."""
         tensors, meta = load_tensors(path, KIND)
         for what, graph in (("spec", b), ("reference", a)):
-            if meta[what] != graph.spec.fingerprint:
+            if meta.get(what) != graph.spec.fingerprint:
                 raise ValueError(
-                    f"{path} holds an alignment of another architecture (fingerprint {meta[what]}, expected "
+                    f"{path} holds an alignment of another architecture (fingerprint {meta.get(what)}, expected "
                     f"{graph.spec.fingerprint}); pass the networks it was made for"
                 )
         found: dict[str, dict[str, Tensor]] = {"map": {}, "scores": {}}
-        for key, value in tensors.items():
-            kind, _, name = key.partition("/")
-            found[kind][name] = value
-        elapsed, converged = float(meta["elapsed"]), bool(int(meta["converged"]))
-        tried = [Candidate(**one) for one in json.loads(meta.get("candidates", "[]"))]
-        return cls(a, b, found["scores"], found["map"], meta["method"], elapsed, converged, tried)
+        try:
+            for key, value in tensors.items():
+                kind, _, name = key.partition("/")
+                found[kind][b.spec.groups[name].name] = value
+            method, elapsed, converged = meta["method"], float(meta["elapsed"]), bool(int(meta["converged"]))
+            tried = plain.parse(meta.get("candidates", "[]"), "candidates")
+            candidates = plain.value(tuple[Candidate, ...], tried, "candidates")
+        except (KeyError, ValueError) as error:
+            raise ValueError(f"{path} is not what Alignment.save writes: {error!r}. Save it again.") from error
+        return cls(a, b, found["scores"], found["map"], method, elapsed, converged, candidates)
 
     def __repr__(self) -> str:
         moved = sum(map(_moved, self.maps.values()))

@@ -1,12 +1,47 @@
-"""Where the configs are: beside the packages in a checkout, inside ``align`` in an installed wheel."""
+"""The configs of the commands: beside the packages in a checkout, inside ``align`` in an installed wheel."""
 
 from __future__ import annotations
 
+import functools
+import re
 import sys
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
+import hydra
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
+
+CHOICE = re.compile(r"\+{0,2}(?P<group>\w+)=(?P<name>[\w-]+)")
+"""A word of a command line that may choose a config of a group, such as ``+arch=mlp``."""
+
+
+def command(name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], None]]:
+    """``hydra.main`` with the config called ``name``; a mistyped choice is answered with the nearest one."""
+
+    def decorate(task: Callable[[DictConfig], None]) -> Callable[[], None]:
+        main = hydra.main(version_base="1.3", config_path=str(config_folder()), config_name=name)(task)
+
+        @functools.wraps(task)
+        def run() -> None:
+            check_choices(sys.argv[1:])
+            main()
+
+        return run
+
+    return decorate
+
+
+def check_choices(words: Sequence[str]) -> None:
+    """Exit with the choices if a word of the command line chooses what there is not."""
+    for word in words:
+        found = CHOICE.fullmatch(word)
+        there = choices(found["group"]) if found else []
+        if found and there and found["name"] not in there:
+            near = get_close_matches(found["name"], there, 1)
+            hint = f"did you mean {word.partition('=')[0]}={near[0]}? " if near else ""
+            sys.exit(f"{word}: no such {found['group']}; {hint}Choose one of {', '.join(there)}.")
 
 
 def config_folder() -> Path:

@@ -6,18 +6,20 @@ F = F_proj ∘ F_prod ∘ F_enc:  encoder → outer product of matching embeddin
 from __future__ import annotations
 
 import json
+import math
+import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, overload
 
-import safetensors.torch
 import torch
-from huggingface_hub import PyTorchModelHubMixin
+from huggingface_hub import PyTorchModelHubMixin, snapshot_download
 from torch import Tensor, nn
 
-from wsgraph import Encoder, EncoderConfig, WeightGraph
+from wsgraph import Encoder, EncoderConfig, WeightGraph, plain
+from wsgraph.files import read_tensors, replacing, save_tensors
 from wsgraph.network import Network
 from wsgraph.nn.encoder import together
 from wsgraph.nn.spectral import signed
@@ -30,6 +32,7 @@ VIEWS = 8
 """Choices of the codes' signs over which an answer is averaged."""
 BUNDLED = Path(__file__).parent / "pretrained"
 """The aligner that comes with the package: ``config.json``, ``model.safetensors`` and its model card."""
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
 STORED = {"encoder", "scale"}
 """What every stored config holds."""
 
@@ -46,6 +49,10 @@ class DeepAlignConfig:
 
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
     scale: float = 16.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.scale < math.inf:
+            raise ValueError(f"scale is {self.scale}, expected a number above 0")
 
 
 class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_url=PAPER):
@@ -71,15 +78,41 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_u
         super().__init__()
         bundled = config is None
         if config is None:
-            config = config_from(json.loads((BUNDLED / "config.json").read_text()))
+            config, tensors = _stored(BUNDLED)
         self.config = config_from(config) if isinstance(config, Mapping) else config
         self._hub_mixin_config = self.config  # what save_pretrained writes, also for the bundled one
         with torch.random.fork_rng(devices=[], enabled=bundled):  # the bundled one draws nothing of the caller's
             self.encoder, self.evidence = Encoder(self.config.encoder), Evidence()
         self.s = nn.Parameter(torch.tensor(self.config.scale**0.5))
         if bundled:
-            self.load_state_dict(safetensors.torch.load_file(BUNDLED / "model.safetensors"))
+            self.load_state_dict(tensors)
         self.train(not bundled)
+
+    @classmethod
+    def from_pretrained(cls, pretrained_model_name_or_path: str | os.PathLike[str], **hub: Any) -> DeepAlign:
+        """An aligner that :meth:`save_pretrained` wrote, in eval mode; nothing in its files is run.
+
+        Args:
+            pretrained_model_name_or_path: A folder, or a name on the Hugging Face hub.
+            hub: Options of ``huggingface_hub.snapshot_download``, such as ``revision`` and ``token``.
+        """
+        folder = Path(pretrained_model_name_or_path)
+        if not folder.is_dir():
+            name = os.fspath(pretrained_model_name_or_path)
+            folder = Path(snapshot_download(str(name), allow_patterns=[CONFIG, WEIGHTS], **hub))
+        config, tensors = _stored(folder)
+        with torch.device("meta"):  # sizes that the file does not have must not be allocated
+            expected = cls(config).state_dict()
+        _check_tensors(folder / WEIGHTS, expected, tensors)
+        aligner = cls(config)
+        aligner.load_state_dict(tensors)
+        return aligner.eval()
+
+    def _save_pretrained(self, save_directory: Path) -> None:
+        text = _as_text(self.config)
+        save_tensors(self.state_dict(), save_directory / WEIGHTS, {"format": "pt", "config": text})
+        with replacing(save_directory / CONFIG) as temporary:
+            temporary.write_text(text)
 
     @overload
     def forward(self, a: WeightGraph, b: WeightGraph) -> Alignment: ...
@@ -182,17 +215,64 @@ def _as_list(graphs: Any) -> list[WeightGraph]:
     return found
 
 
+def _check_tensors(path: Path, expected: Mapping[str, Tensor], got: Mapping[str, Tensor]) -> None:
+    """Refuse a file that lacks a parameter, has one more, or one of another shape or type."""
+
+    def some(names: Sequence[str]) -> str:
+        return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+    wrong = {
+        "lacks": [name for name in expected if name not in got],
+        "has the unknown": [name for name in got if name not in expected],
+        "has another shape or type of": [
+            name
+            for name, t in expected.items()
+            if name in got and (got[name].shape != t.shape or not got[name].is_floating_point())
+        ],
+    }
+    found = [f"it {what} {some(names)}" for what, names in wrong.items() if names]
+    if found:
+        raise ValueError(
+            f"{path} does not hold the aligner that {CONFIG} describes: {'; '.join(found)}. Both files must be as "
+            "save_pretrained wrote them."
+        )
+
+
+def _as_text(config: DeepAlignConfig) -> str:
+    return json.dumps(asdict(config), sort_keys=True, indent=2)
+
+
+def _stored(folder: Path) -> tuple[DeepAlignConfig, dict[str, Tensor]]:
+    """Config and parameters of an aligner's folder; neither is believed without the other."""
+    there = [name for name in (CONFIG, WEIGHTS) if (folder / name).is_file()]
+    if len(there) < 2:
+        found = ", ".join(there) or "neither"
+        raise FileNotFoundError(f"no aligner in {folder}: expected {CONFIG} and {WEIGHTS}, found {found}")
+    path = folder / CONFIG
+    try:
+        config = config_from(plain.parse(path.read_bytes(), "it"))
+    except ValueError as error:
+        raise ValueError(f"{path} is not the config of an aligner: {error}") from error
+    tensors, meta = read_tensors(folder / WEIGHTS)
+    if meta.get("config", written := _as_text(config)) != written:
+        raise ValueError(
+            f"{path} is not the config that {WEIGHTS} beside it was written with: one of them is damaged or of another "
+            "aligner. Get both again."
+        )
+    return config, tensors
+
+
 def config_from(data: Mapping[str, Any]) -> DeepAlignConfig:
     """A :class:`DeepAlignConfig` from plain data (JSON, YAML); what is left out is as the defaults are.
 
     A stored one leaves nothing out, so without ``codes`` it is of the time when there was but one kind of them, with
     ``refine`` of the time before :mod:`align.evidence`: its parameters mean nothing to an aligner of today.
     """
-    encoder = data.get("encoder", {})
-    if data.keys() >= STORED and ("codes" not in encoder or "refine" in data):
-        lacks = "has 'refine'" if "codes" in encoder else "has no encoder.codes"
+    stored = isinstance(data, Mapping) and data.keys() >= STORED and isinstance(data["encoder"], Mapping)
+    if stored and ("codes" not in data["encoder"] or "refine" in data):
+        lacks = "has 'refine'" if "codes" in data["encoder"] else "has no encoder.codes"
         raise ValueError(
             f"this aligner was made by an earlier version (its config {lacks}), and its parameters would be misread; "
             "train it again, or use it with the version that made it"
         )
-    return DeepAlignConfig(**{**data, "encoder": EncoderConfig(**encoder)})
+    return plain.build(DeepAlignConfig, data)

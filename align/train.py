@@ -8,24 +8,25 @@ from __future__ import annotations
 
 import sys
 
-import hydra
 from omegaconf import DictConfig
 
-from .configuration import config_folder, require_arch
+from .configuration import command, require_arch
 
 
-@hydra.main(version_base="1.3", config_path=str(config_folder()), config_name="config")
+@command("config")
 def main(config: DictConfig) -> None:
     if "families" not in config:
         require_arch(config)
     import torch  # and all that needs it only now: a mere --help does not
 
+    from wsgraph import plain
+
     from .learning import stages
     from .zoo.composed import FAILURES
 
-    if config.threads is not None:
-        torch.set_num_threads(config.threads)
     try:
+        if config.threads is not None:
+            torch.set_num_threads(plain.value(int, config.threads, "threads"))
         stages.run(config)
     except (*FAILURES, FloatingPointError, KeyboardInterrupt) as error:
         sys.exit(str(error) or "interrupted")

@@ -1,7 +1,14 @@
-"""Tensors on disk: safetensors only, written atomically, with a kind so that one file is not taken for another."""
+"""Tensors on disk: safetensors only, written atomically, with a digest that finds damage.
+
+A digest finds what disks, networks and interrupted copies do to a file. It proves nothing about who made the file:
+whoever changes it on purpose can write a new digest into it.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import logging
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -10,30 +17,44 @@ from pathlib import Path
 
 import safetensors
 import safetensors.torch
+import torch
 from torch import Tensor
+
+DIGEST = "digest"
+"""The entry of a file's metadata that holds the SHA-256 of all the rest."""
+PICKLES = (b"\x80", b"PK\x03\x04")
+"""How files of ``pickle`` and ``torch.save`` begin."""
+
+log = logging.getLogger(__name__)
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary file to write, which takes the place of ``path`` when all went well and vanishes when not."""
     path = Path(path)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
-    temporary = Path(name)
     try:
-        yield temporary
-        os.chmod(temporary, 0o666 & ~_umask())  # mkstemp's own mode would lock out everybody else
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            yield temporary
+            os.chmod(temporary, 0o666 & ~_umask())  # mkstemp's own mode would lock out everybody else
+            os.replace(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    except (OSError, safetensors.SafetensorError) as error:
+        raise OSError(
+            f"{path} could not be written: {error}. What was there before is unchanged; make room, or choose a folder "
+            "that can be written to, and run the same again"
+        ) from error
 
 
 def save_tensors(tensors: Mapping[str, Tensor], path: str | os.PathLike[str], meta: Mapping[str, str]) -> None:
     """Write ``tensors`` and ``meta`` to ``path``; the file appears complete or not at all."""
     plain = {k: v.detach().cpu().contiguous().clone() for k, v in tensors.items()}
     with replacing(path) as temporary:
-        safetensors.torch.save_file(plain, temporary, dict(meta))
+        safetensors.torch.save_file(plain, temporary, {**meta, DIGEST: _digest(plain, meta)})
 
 
 def _umask() -> int:
@@ -44,13 +65,45 @@ def _umask() -> int:
 
 def load_tensors(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Read a file of the given ``kind`` that :func:`save_tensors` wrote."""
+    tensors, meta = read_tensors(path)
+    if meta.get("kind") != kind:
+        raise ValueError(f"{path} is not a {kind} file (its kind is {meta.get('kind', 'not given')!r})")
+    return tensors, meta
+
+
+def read_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Tensors and metadata of a safetensors file; one with a digest must be what it was when it was written."""
     try:
         with safetensors.safe_open(str(path), framework="pt") as file:
             meta = file.metadata() or {}
-            if meta.get("kind") != kind:
-                raise ValueError(f"{path} is not a {kind} file (its kind is {meta.get('kind', 'not given')!r})")
-            return {k: file.get_tensor(k) for k in file.keys()}, meta  # noqa: SIM118 - not a dict
+            tensors = {k: file.get_tensor(k) for k in file.keys()}  # noqa: SIM118 - not a dict
     except safetensors.SafetensorError as error:
+        raise ValueError(f"{path} is not a readable safetensors file: {error}. {_advice(path)}") from error
+    expected = meta.pop(DIGEST, None)
+    if expected is None:
+        log.info("%s has no digest: whether it is damaged cannot be told", path)
+    elif (got := _digest(tensors, meta)) != expected:
         raise ValueError(
-            f"{path} is not a readable safetensors file: {error}. It may be truncated; save it again."
-        ) from error
+            f"{path} is damaged: the SHA-256 of its content is {got}, but it says {expected}. Get or save it again."
+        )
+    return tensors, meta
+
+
+def _advice(path: str | os.PathLike[str]) -> str:
+    with open(path, "rb") as file:
+        pickled = file.read(4).startswith(PICKLES)
+    if pickled:
+        return (
+            "It is a pickle (torch.save), whatever its name says, and pickles are not opened here: they can run code. "
+            "If you trust it, read it with torch.load(path, weights_only=True) and save it with safetensors."
+        )
+    return "It may be truncated; save it again."
+
+
+def _digest(tensors: Mapping[str, Tensor], meta: Mapping[str, str]) -> str:
+    """SHA-256 over metadata, and names, types, shapes and bytes of the tensors."""
+    sha = hashlib.sha256(json.dumps(dict(meta), sort_keys=True).encode())
+    for name, tensor in sorted(tensors.items()):
+        sha.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())
+        sha.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return sha.hexdigest()

@@ -234,10 +234,10 @@ class Permutation:
     def load(cls, path: str | os.PathLike[str], spec: Spec) -> Permutation:
         """Read what :meth:`save` wrote, for the same architecture."""
         maps, meta = load_tensors(path, kind="wsgraph.Permutation")
-        if meta["spec"] != spec.fingerprint:
+        if meta.get("spec") != spec.fingerprint or not maps.keys() <= spec.groups.keys():
             raise ValueError(
-                f"{Path(path)} holds a permutation of another architecture (fingerprint {meta['spec']}, expected "
-                f"{spec.fingerprint}); its groups are { {k: v.shape[0] for k, v in maps.items()} }"
+                f"{Path(path)} holds a permutation of another architecture (fingerprint {meta.get('spec')}, expected "
+                f"{spec.fingerprint}); its groups are { {k: max(v.shape, default=0) for k, v in maps.items()} }"
             )
         for name, value in maps.items():
             _check_finite(name, value)

@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 
 from torch import Tensor
 
+from . import plain
 from .blocks import Block, Piece, blocks_of, group_of, is_inner, pieces_of
 from .tables import as_html, as_text
 
@@ -283,16 +284,10 @@ class Spec:
     def from_json(cls, text: str) -> Spec:
         """Read what :meth:`to_json` wrote."""
         try:
-            data = _tuples(json.loads(text))
-            return cls(
-                groups=tuple(_build(Group, g) for g in data["groups"]),
-                params=tuple(
-                    _build(Param, {**p, "axes": tuple(_build(Axis, a) for a in p["axes"])}) for p in data["params"]
-                ),
-                scalings=tuple(_build(Scaling, s) for s in data["scalings"]),
-            )
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
-            raise ValueError(f"not a Spec in JSON ({error!r}); expected what Spec.to_json wrote") from error
+            found = plain.build(_Plain, plain.parse(text, "it"))
+        except ValueError as error:
+            raise ValueError(f"not a Spec in JSON ({error}); expected what Spec.to_json wrote") from error
+        return cls(found.groups, found.params, found.scalings)
 
     def __hash__(self) -> int:
         return hash(self.fingerprint)
@@ -331,14 +326,10 @@ def _by_name(items: Iterable[Any]) -> Mapping[str, Any]:
     return named
 
 
-def _build(cls: type, data: Mapping[str, Any]) -> Any:
-    unknown = set(data) - {f.name for f in fields(cls)}
-    if unknown:
-        raise KeyError(f"{cls.__name__} has no field {sorted(unknown)}")
-    return cls(**data)
+@dataclass(frozen=True)
+class _Plain:
+    """A Spec as JSON holds it."""
 
-
-def _tuples(value: Any) -> Any:
-    if isinstance(value, list):
-        return tuple(_tuples(v) for v in value)
-    return {k: _tuples(v) for k, v in value.items()} if isinstance(value, dict) else value
+    groups: tuple[Group, ...]
+    params: tuple[Param, ...]
+    scalings: tuple[Scaling, ...]

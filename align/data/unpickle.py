@@ -6,8 +6,10 @@ knows three names, all of numpy, and puts harmless stand-ins of its own in their
 
 from __future__ import annotations
 
+import io
 import math
 import pickle
+import pickletools
 from pathlib import Path
 from typing import Any
 
@@ -61,12 +63,21 @@ def unpickle(path: Path) -> Any:
     """
     with path.open("rb") as file:
         try:
-            content = _Unpickler(file, encoding="bytes").load()
+            raw = file.read()
+            _check_sizes(raw)
+            content = _Unpickler(io.BytesIO(raw), encoding="bytes").load()
         except Exception as error:  # a broken pickle can fail in any way at all
             raise ValueError(f"{path} is not a pickle of plain arrays: {error or type(error).__name__}.") from error
     if isinstance(content, dict):
         return {_text(key): _plain(value) for key, value in content.items()}
     return _plain(content)
+
+
+def _check_sizes(raw: bytes) -> None:
+    """Refuse sizes that are not there: a few bytes can announce gigabytes, which would be allocated first."""
+    for opcode, argument, _ in pickletools.genops(raw):  # fails where something announced is missing
+        if opcode.name.endswith("PUT") and argument is not None and argument > len(raw):
+            raise pickle.UnpicklingError(f"it numbers its values up to {argument}, and has {len(raw)} bytes")
 
 
 def _plain(value: Any) -> Any:

@@ -80,6 +80,11 @@ def compare(
         sinkhorn: Iterations of Sinkhorn re-basin that start from the aligner's scores; 0 to leave it out.
         scratch: Iterations of Sinkhorn re-basin that start from nothing; 0 to leave it out.
     """
+    if min(pairs, images, samples or 1) < 1 or points < 2 or min(sinkhorn, scratch) < 0:
+        raise ValueError(
+            f"got pairs={pairs}, images={images}, samples={samples}, points={points}, sinkhorn={sinkhorn}, "
+            f"scratch={scratch}: expected at least 1 of the first three, 2 points and 0 iterations"
+        )
     chosen = pairs_of(zoo, "test", pairs)
     if not chosen:
         raise ValueError(f"{zoo} has no two test networks; build more (count=)")

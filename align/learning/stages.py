@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import torch
 from hydra import compose
+from lightning_fabric import Fabric
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
-from ..deep_align import DeepAlign, config_from
+from wsgraph import plain
+from wsgraph.alone import alone
+
+from ..deep_align import CONFIG, DeepAlign, config_from
 from ..judging.compare import compare, results_table
 from ..zoo import Zoo, build_all
 from ..zoo.composed import build_zoos
@@ -43,7 +48,7 @@ def first_aligner(config: DictConfig) -> DeepAlign:
     if config.start == "pretrained":
         return DeepAlign()
     if config.start != "new":
-        if not (Path(config.start) / "config.json").is_file():
+        if not (Path(config.start) / CONFIG).is_file():
             raise ValueError(f"no aligner in start={config.start}; expected new, pretrained or a finished run's folder")
         return DeepAlign.from_pretrained(config.start)
     torch.manual_seed(config.seed)
@@ -51,28 +56,46 @@ def first_aligner(config: DictConfig) -> DeepAlign:
     return DeepAlign(config_from({"encoder": encoder}))
 
 
+def train_config(config: DictConfig) -> TrainConfig:
+    """The settings of a training, each of the type and size it must be."""
+    return plain.build(TrainConfig, {**config.loss, **config.optim, "seed": config.seed})
+
+
 def run(config: DictConfig) -> None:
     """Zoos, aligner, comparison, report. What can be wrong with the settings comes to light before the work begins."""
-    console, folder = Console(markup=False), Path(config.output)  # brackets in a path are no markup
+    folder = Path(config.output)
     if config.resume not in ("auto", "never"):
         raise ValueError(f"resume={config.resume} is neither auto nor never")
+    settings = train_config(config)
+    judging = plain.arguments(compare, config.eval, "eval")
     fabric = make_fabric(**config.fabric)
     fabric.launch()
     aligner = first_aligner(config)
-    settings = TrainConfig(**config.loss, **config.optim, seed=config.seed)
     logs = Logs(folder, wandb=config.wandb, enabled=fabric.is_global_zero)
+    refusal = ValueError(f"another training writes to {folder}; wait for it, or choose another folder with output=")
+    with alone(folder, refusal) if fabric.is_global_zero else nullcontext():
+        zoos = _train(aligner, config, settings, logs, fabric)
+        if fabric.is_global_zero:
+            _report(aligner.cpu(), config, zoos, judging)
+
+
+def _train(aligner: DeepAlign, config: DictConfig, settings: TrainConfig, logs: Logs, fabric: Fabric) -> list[Zoo]:
+    """Train the aligner on the config's zoos, and return these."""
     with fabric.rank_zero_first():
         zoos = zoos_of(config)
     if fabric.is_global_zero:
-        console.print(f"{config.preset.name} scale; {', '.join(map(repr, zoos))}", soft_wrap=True)
+        Console(markup=False).print(f"{config.preset.name} scale; {', '.join(map(repr, zoos))}", soft_wrap=True)
     with logs:
-        train_aligner(aligner, zoos, settings, folder, config.resume == "auto", logs.report, fabric)
-    if not fabric.is_global_zero:
-        return
-    aligner = aligner.cpu()
+        train_aligner(aligner, zoos, settings, config.output, config.resume == "auto", logs.report, fabric)
+    return zoos
+
+
+def _report(aligner: DeepAlign, config: DictConfig, zoos: list[Zoo], judging: dict[str, Any]) -> None:
+    """Judge the aligner beside the classic methods, and write the run folder."""
+    console, folder = Console(markup=False), Path(config.output)  # brackets in a path are no markup
     results = []
     for zoo in zoos:
-        results.append(compare(aligner, zoo, **config.eval))
+        results.append(compare(aligner, zoo, **judging))
         console.print(results_table(zoo, results[-1]))
     write_run(folder, aligner, config, zoos, results)
     console.print(f"Run folder: {folder}   (open {folder / 'report.html'})", soft_wrap=True)

@@ -38,6 +38,23 @@ STAGES = 10
 LEAST, MOST = 0.5, 3.0
 """Bounds of how often a zoo is drawn, relative to one where the aligner is as good as the classic methods."""
 
+LEAST_OF = {
+    0: (
+        "steps",
+        "weight_decay",
+        "supervised",
+        "lmc",
+        "alignment",
+        "noise",
+        "noise_end",
+        "validate",
+        "patience",
+        "checkpoint",
+    ),
+    1: ("pairs", "labelled", "images", "scale", "iterations"),
+}
+"""The least that some settings of a training may be."""
+
 
 @dataclass(frozen=True)
 class TrainConfig:
@@ -90,6 +107,21 @@ class TrainConfig:
     patience: int = 0
     checkpoint: int = 0
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        for least, names in LEAST_OF.items():
+            for name in names:
+                value = getattr(self, name)
+                if not (value is None or least <= value < math.inf):
+                    raise ValueError(f"{name} is {value}, expected at least {least}")
+        for name in ("lr", "clip", "temperature"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f"{name} is {getattr(self, name)}, expected a number above 0")
+        for name in ("ema", "mask"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}, expected 0 or more, below 1")
+        if not (self.supervised or self.lmc or self.alignment):
+            raise ValueError("supervised, lmc and alignment are all 0: there is no loss to train with")
 
     def weights(self, zoo: Zoo) -> dict[str, float]:
         """Weights of the losses that count for a zoo; others are not computed."""
@@ -258,6 +290,16 @@ class _Run:
                 f"the checkpoint in {self.folder} was written by a version before zoos were drawn by need (it has no "
                 "'needs'); finish that run with the version that began it, or start anew with resume=never."
             )
+        try:
+            return self._take(saved)
+        except (KeyError, TypeError, AttributeError, RuntimeError) as error:
+            raise ValueError(
+                f"the checkpoint in {self.folder} is not what a training writes ({error!r}); start anew with "
+                "resume=never."
+            ) from error
+
+    def _take(self, saved: Mapping[str, Any]) -> int:
+        """Go on from what a checkpoint holds."""
         for part, now in self.settings.items():
             if saved["run"][part] != now:
                 raise ValueError(

@@ -1,7 +1,8 @@
 """Build zoos: ``python -m align.zoo +arch=mlp data=fashion_mnist count=256``.
 
 The same command starts a zoo, goes on with it after an interruption, repairs damaged shards, and, with a larger count,
-adds networks to it. ``python -m align.zoo folder=<a zoo's folder>`` does so for a zoo that exists already.
+adds networks to it. ``python -m align.zoo folder=<a zoo's folder>`` does so for a zoo that exists already, and needs
+``+arch.make=package.module:Class`` if its networks are of a class of your own.
 """
 
 from __future__ import annotations
@@ -10,12 +11,11 @@ import sys
 from statistics import mean, stdev
 from typing import TYPE_CHECKING
 
-import hydra
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 from rich.table import Table
 
-from ..configuration import config_folder, require_arch
+from ..configuration import command, require_arch
 
 if TYPE_CHECKING:
     from .zoo import Zoo
@@ -37,18 +37,20 @@ def summary(zoos: list[Zoo]) -> Table:
     return table
 
 
-@hydra.main(version_base="1.3", config_path=str(config_folder()), config_name="zoo")
+@command("zoo")
 def main(config: DictConfig) -> None:
-    known = config.folder is not None and "arch" not in config
+    arch = config.get("arch", {})
+    known = config.folder is not None and set(arch) <= {"make"}
     if not known:
         require_arch(config)
-    from .building import build  # here, for they bring torch, which a mere --help does not need
+    from .architectures import own_class  # here, for they bring torch, which a mere --help does not need
+    from .building import build
     from .composed import FAILURES, build_zoos
     from .zoo import Zoo
 
     try:
         if known:
-            zoo = Zoo(config.folder)
+            zoo = Zoo(config.folder, make=own_class(arch.make) if arch else None)
             count = max(zoo.records) + 1 if OmegaConf.is_interpolation(config, "count") else config.count
             zoos = [build(zoo.config, count, zoo.folder, config.engine, config.workers, config.address)]
         else:

@@ -155,27 +155,23 @@ ARCHITECTURES: dict[str, Callable[..., nn.Module]] = {
 """Builders by name, for configs."""
 
 
-def builder(make: str) -> Callable[..., nn.Module]:
-    """What builds the networks called ``make``: one of :data:`ARCHITECTURES`, or a class of one's own.
+def own_class(name: str) -> type[nn.Module]:
+    """The class of the user's that ``package.module:Class`` names, imported; for names that the user wrote.
 
-    Args:
-        make: A name, or ``package.module:Class``. Only subclasses of ``nn.Module`` are taken: the name may come from
-            a stranger's zoo, and must not call just anything.
+    A file's word is no reason to import anything: see :class:`~align.zoo.ZooConfig`.
     """
-    if make in ARCHITECTURES:
-        return ARCHITECTURES[make]
-    module, _, name = make.partition(":")
-    if not name:
+    module, _, attribute = name.partition(":")
+    if not attribute:
         raise ValueError(
-            f"no architecture {make!r}; choose one of {', '.join(ARCHITECTURES)}, or name a class of your own as "
+            f"no architecture {name!r}; choose one of {', '.join(ARCHITECTURES)}, or name a class of your own as "
             "package.module:Class"
         )
     try:
-        found = getattr(importlib.import_module(module), name, None)
+        found = getattr(importlib.import_module(module), attribute, None)
     except ImportError as error:
         raise ValueError(
-            f"{make!r}: cannot import {module!r} ({error}); is it installed, or in this folder?"
+            f"{name!r}: cannot import {module!r} ({error}); is it installed, or in this folder?"
         ) from error
     if not (isinstance(found, type) and issubclass(found, nn.Module)):
-        raise ValueError(f"{make!r} is {found!r}, expected a subclass of nn.Module in {module}")
+        raise ValueError(f"{name!r} is {found!r}, expected a subclass of nn.Module in {module}")
     return found

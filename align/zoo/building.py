@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Generator, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
+
+from wsgraph.alone import alone
 
 from ..data import cache_folder
 from ..progress import progress
 from .config import ZooConfig
 from .engines import BuildError, Result, in_process, in_processes, on_ray, train_counted
-from .shard import Record, file_name, write_shard
-from .zoo import INDEX, Zoo, read_index, write_index
+from .index import INDEX, Shard, read_index, write_index
+from .shard import file_name, write_shard
+from .zoo import Zoo
 
 ENGINES = ("local", "ray")
 
@@ -35,7 +38,8 @@ def build(
 
     A shard counts when the index names it and its file has the index's checksum; others are trained, so the same call
     starts, resumes, repairs and enlarges a zoo. The index is rewritten after every shard, each file appears
-    complete or not at all, and one process at a time may build.
+    complete or not at all, and one process at a time may build. A zoo that has it all is only read: any number of
+    processes may do so at once, in a folder that cannot be written to.
 
     Args:
         config: What defines the zoo.
@@ -48,18 +52,23 @@ def build(
     """
     if engine not in ENGINES:
         raise ValueError(f"no engine {engine!r}; choose one of {', '.join(ENGINES)}")
-    if count < 1:
-        raise ValueError(f"count is {count}, expected at least one network")
+    for name, value in (("count", count), ("workers", workers)):
+        if not isinstance(value, int) or value < 1:
+            raise ValueError(f"{name} is {value!r}, expected a whole number of at least 1")
     folder = Path(folder) if folder is not None else zoo_folder(config)
-    folder.mkdir(parents=True, exist_ok=True)
-    with _alone(folder):
-        _sweep(folder)
-        entries = _entries(folder, config)
-        wanted = {*range(-(-count // config.together)), *entries}
-        missing = sorted(wanted - set(Zoo(folder).sound_shards() if entries else ()))
-        if missing:
-            _train(config, folder, entries, missing, engine, workers, address)
-    return Zoo(folder, count)
+    if _missing(folder, config, count):
+        with alone(folder, BuildError(f"another process is building {folder}; wait for it, or stop it")):
+            _sweep(folder)
+            if missing := _missing(folder, config, count):  # the other process may have built some since
+                _train(config, folder, _shards(folder, config), missing, engine, workers, address)
+    return Zoo(folder, count, config.own)
+
+
+def _missing(folder: Path, config: ZooConfig, count: int) -> list[int]:
+    """Shards to train: those that ``count`` networks need, and damaged ones."""
+    there = _shards(folder, config)
+    wanted = {*range(-(-count // config.together)), *there}
+    return sorted(wanted - set(Zoo(folder, make=config.own).sound_shards() if there else ()))
 
 
 def build_all(configs: Sequence[ZooConfig], count: int, workers: int = 1) -> list[Zoo]:
@@ -77,19 +86,19 @@ def build_all(configs: Sequence[ZooConfig], count: int, workers: int = 1) -> lis
         done = in_processes(work, missing, lambda _: None, workers) if workers > 1 else map(work, missing)
         for zoo in done:
             step(note=zoo.config.name)
-    return [Zoo(zoo_folder(config), count) for config in configs]
+    return [Zoo(zoo_folder(config), count, config.own) for config in configs]
 
 
 def _complete(config: ZooConfig, count: int) -> bool:
     """Whether all networks are in the index; whether their files are sound is found when they are opened."""
     folder = zoo_folder(config)
-    return (folder / INDEX).is_file() and len(Zoo(folder)) >= count
+    return (folder / INDEX).is_file() and len(Zoo(folder, make=config.own)) >= count
 
 
 def _train(
     config: ZooConfig,
     folder: Path,
-    entries: dict[int, tuple[str, list[Record]]],
+    shards: dict[int, Shard],
     missing: list[int],
     engine: str,
     workers: int,
@@ -112,19 +121,19 @@ def _train(
             results = in_process(config, missing, step)
         with closing(results):  # ends the workers, whatever happens here
             for shard, tensors, records in results:
-                entries[shard] = (write_shard(folder, shard, tensors), records)
-                write_index(folder, config, entries)
+                shards[shard] = Shard(write_shard(folder, shard, tensors), tuple(records))
+                write_index(folder, config, shards)
                 done += 1
 
 
-def _entries(folder: Path, config: ZooConfig) -> dict[int, tuple[str, list[Record]]]:
-    """Checksum and records of the shards that the index names, by number."""
+def _shards(folder: Path, config: ZooConfig) -> dict[int, Shard]:
+    """The shards that the index names, by number."""
     if not (folder / INDEX).is_file():
         return {}
-    index = read_index(folder)
-    if ZooConfig.from_json(index["config"]).to_json() != config.to_json():
+    index = read_index(folder, config.own)
+    if index.config.to_json() != config.to_json():
         raise ValueError(f"{folder} holds a zoo of another config; choose another folder, or delete it first")
-    return {int(k): (s["sha256"], [Record(**r) for r in s["records"]]) for k, s in index["shards"].items()}
+    return dict(index.shards)
 
 
 def _sweep(folder: Path) -> None:
@@ -132,16 +141,3 @@ def _sweep(folder: Path) -> None:
     for name in (INDEX, file_name(0).replace("00000", "*")):
         for path in folder.glob(f".{name}.*"):
             path.unlink()
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Keep a second builder out; the system lifts the lock when this process ends, however it does."""
-    import fcntl
-
-    with (folder / ".lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise BuildError(f"another process is building {folder}; wait for it, or stop it") from None
-        yield

@@ -7,6 +7,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from ..data import FetchError
+from .architectures import ARCHITECTURES, own_class
 from .building import build
 from .config import ZooConfig
 from .engines import BuildError
@@ -37,8 +38,9 @@ def zoo_configs(config: DictConfig, zoo: DictConfig) -> list[ZooConfig]:
         "split": list(zoo.split),
         "seed": zoo.seed,
     }
+    own = None if arch["make"] in ARCHITECTURES else own_class(arch["make"])
     return [
-        ZooConfig.from_json({"name": name, "args": {**arch["args"], **changes}, **common})
+        ZooConfig.from_json({"name": name, "args": {**arch["args"], **changes}, **common}, own)
         for name, changes in arch["variants"].items()
     ]
 

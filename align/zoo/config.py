@@ -10,8 +10,10 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from .architectures import builder, seeded
-from .task import Task, example_input, make_task
+from wsgraph import plain
+
+from .architectures import ARCHITECTURES, seeded
+from .task import Task, check_task, example_input, make_task
 from .together import Recipe
 from .varied import initialise
 
@@ -28,7 +30,8 @@ class ZooConfig:
 
     Args:
         name: For people: the beginning of the folder's name.
-        make: One of :data:`~align.zoo.architectures.ARCHITECTURES`, or ``package.module:Class`` of one's own.
+        make: One of :data:`~align.zoo.architectures.ARCHITECTURES`, or a class of one's own, which is then known as
+            ``package.module:Class``.
         args: Its arguments.
         task: ``classify``, ``table``, ``images`` or ``waves``.
         data: The data set, for tasks that have one.
@@ -40,6 +43,8 @@ class ZooConfig:
         views: Networks per item of a task that has items.
         split: Of every ``sum(split)`` items in a row, how many are for training, validation and test of aligners.
         seed: Base of the networks' seeds.
+        own: The class that ``make`` names, if it is one of the user's. Files hold its name only, and what a file names
+            is never imported: whoever opens such a file brings the class.
     """
 
     name: str
@@ -54,9 +59,16 @@ class ZooConfig:
     views: int = 1
     split: tuple[int, int, int] = (4, 1, 1)
     seed: int = 0
+    own: type[nn.Module] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        builder(self.make)  # an error, now and not in a worker, if there is none
+        if isinstance(self.make, type):
+            object.__setattr__(self, "own", self.make)
+            object.__setattr__(self, "make", f"{self.make.__module__}:{self.make.__qualname__}")
+        self._check_make()
+        check_task(self.task, self.data, self.side)
+        if self.shape is not None and min(self.shape) < 1:
+            raise ValueError(f"shape is {self.shape}, expected three numbers of at least 1")
         if len(self.split) != 3 or min(self.split) < 0:
             raise ValueError(f"split is {self.split}, expected three numbers: to train, validate and test aligners")
         if min(self.together, self.views, sum(self.split)) < 1:
@@ -66,9 +78,26 @@ class ZooConfig:
         if self.together % self.views:
             raise ValueError(f"together={self.together} is not a multiple of views={self.views}: items would be torn")
 
+    def _check_make(self) -> None:
+        ours, name = self.make in ARCHITECTURES, self.make.rpartition(":")[2].rpartition(".")[2]
+        if ours and self.own is not None:
+            raise ValueError(f"networks of this zoo are made by {self.make!r}: leave make={self.own.__qualname__} out")
+        if not ours and self.own is None:
+            raise ValueError(
+                f"no architecture {self.make!r} in this package; expected one of {', '.join(ARCHITECTURES)}. If it is "
+                f"a class of yours, bring it: make={name} in Python, arch.make=package.module:{name} "
+                "on the command line. Code that a file names is never imported."
+            )
+        if self.own is not None and self.own.__qualname__.rpartition(".")[2] != name:
+            raise ValueError(f"networks of this zoo are of class {self.make}, got make={self.own.__qualname__}")
+
     def network(self, seed: int) -> nn.Module:
         """An untrained network, initialised from ``seed``; the caller's random state stays."""
-        return seeded(lambda: initialise(builder(self.make)(**self.args), self.recipe.init), seed)
+        make = self.own or ARCHITECTURES[self.make]
+        try:
+            return seeded(lambda: initialise(make(**self.args), self.recipe.init), seed)
+        except Exception as error:  # arguments may be anything
+            raise ValueError(f"{self.make} cannot be made with {dict(self.args)}: {error}") from error
 
     def make_task(self) -> Task:
         """The task, its data loaded (fetched, if missing)."""
@@ -100,13 +129,25 @@ class ZooConfig:
 
     def to_json(self) -> dict[str, Any]:
         """As plain data; what a recipe has learned to vary since is written only where it is varied."""
-        plain = {f.name: f.default for f in fields(Recipe) if f.name in LATER}
-        recipe = {k: v for k, v in asdict(self.recipe).items() if k not in plain or v != plain[k]}
-        return json.loads(json.dumps({**asdict(self), "args": dict(self.args), "recipe": recipe}))
+        later = _later()
+        recipe = {k: v for k, v in asdict(self.recipe).items() if k not in later or v != later[k]}
+        data = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "own"}
+        return json.loads(json.dumps({**data, "args": dict(self.args), "recipe": recipe}))
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> ZooConfig:
-        """Inverse of :meth:`to_json`."""
-        shape, split = data.get("shape"), data.get("split", (4, 1, 1))
-        shape = None if shape is None else tuple(shape)
-        return cls(**{**data, "recipe": Recipe(**data["recipe"]), "shape": shape, "split": tuple(split)})
+    def from_json(cls, data: Any, make: type[nn.Module] | None = None, what: str = "") -> ZooConfig:
+        """Inverse of :meth:`to_json`.
+
+        Args:
+            data: What :meth:`to_json` gave, all of it.
+            make: The class, if the networks are of one of the user's.
+            what: Name of the data in messages.
+        """
+        if isinstance(data, Mapping):
+            recipe = data.get("recipe")
+            data = {**data, "own": make, "recipe": {**_later(), **recipe} if isinstance(recipe, Mapping) else recipe}
+        return plain.build(cls, data, what, whole=True)
+
+
+def _later() -> dict[str, Any]:
+    return {f.name: f.default for f in fields(Recipe) if f.name in LATER}

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import safetensors
+import safetensors.torch
 import torch
 from torch import Tensor
 
-from wsgraph.files import save_tensors
+from wsgraph.files import replacing
 
 from ..data.dataset import Split
 from ..running.networks import Tensors
@@ -98,8 +99,13 @@ def file_name(shard: int) -> str:
 
 
 def write_shard(folder: Path, shard: int, tensors: Tensors) -> str:
-    """Write the file and return its SHA-256."""
-    save_tensors(tensors, folder / file_name(shard), {"kind": KIND})
+    """Write the file and return its SHA-256, which the index keeps.
+
+    Its metadata is one entry, without a digest of its own: the order of several is random, and equal shards are equal
+    bit for bit.
+    """
+    with replacing(folder / file_name(shard)) as temporary:
+        safetensors.torch.save_file(dict(tensors), temporary, {"kind": KIND})
     return checksum(folder / file_name(shard))
 
 
@@ -110,10 +116,19 @@ def checksum(path: Path) -> str:
 
 
 class OpenShard:
-    """A shard's file, memory-mapped: a network is read when it is asked for."""
+    """A shard's file, memory-mapped: a network is read when it is asked for.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        path: The file.
+        count: Networks in it.
+    """
+
+    def __init__(self, path: Path, count: int) -> None:
         self._file = safetensors.safe_open(str(path), framework="pt")
+        for name in self._file.keys():  # noqa: SIM118 - not a dict
+            shape = self._file.get_slice(name).get_shape()
+            if shape[:1] != [count]:
+                raise ValueError(f"{name} has the shape {shape}, expected {count} networks along its first axis")
 
     def tensors(self, place: int) -> dict[str, Tensor]:
         """One network's tensors."""

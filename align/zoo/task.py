@@ -22,6 +22,7 @@ from ..running.outputs import Loss
 from .tables import Table, table_shape
 
 SplitName = Literal["train", "test"]
+TASKS = ("classify", "table", "images", "waves")
 SIDES = ("all", "first", "second")
 POINTS = 256
 """Samples of a wave."""
@@ -103,24 +104,29 @@ class Images:
 @lru_cache(maxsize=16)  # one copy per process, however many zoos use it
 def make_task(name: str, data: str | None, shape: tuple[int, int, int] | None, side: str = "all") -> Task:
     """A task by name: ``classify`` or ``images`` of a data set, ``table``, or ``waves``. A missing set is fetched."""
-    if name == "waves":
+    check_task(name, data, side)
+    if name == "waves" or data is None:
         return Waves()
-    if name not in ("classify", "images", "table"):
-        raise ValueError(f"no task {name!r}; choose classify, table, images or waves")
-    if data is None:
-        raise ValueError(f"task {name} needs a data set")
     if name == "table":
         return Table(data)
-    if side not in SIDES:
-        raise ValueError(f"no side {side!r} of a data set; choose one of {', '.join(SIDES)}")
-    if name == "images" and side != "all":
-        raise ValueError(f"task images fits every image by itself: a side has no meaning, but side={side!r} was given")
     try:
         loaded = load(data, shape=shape)
     except FileNotFoundError:
         fetch(data)
         loaded = load(data, shape=shape)
     return Classify(loaded, side) if name == "classify" else Images(loaded)
+
+
+def check_task(name: str, data: str | None, side: str = "all") -> None:
+    """Refuse a task that there is not, or that makes no sense with its data set."""
+    if name not in TASKS:
+        raise ValueError(f"no task {name!r}; choose classify, table, images or waves")
+    if data is None and name != "waves":
+        raise ValueError(f"task {name} needs a data set")
+    if side not in SIDES:
+        raise ValueError(f"no side {side!r} of a data set; choose one of {', '.join(SIDES)}")
+    if name == "images" and side != "all":
+        raise ValueError(f"task images fits every image by itself: a side has no meaning, but side={side!r} was given")
 
 
 def example_input(name: str, data: str | None, shape: tuple[int, int, int] | None) -> Tensor:

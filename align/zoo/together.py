@@ -6,6 +6,7 @@ products become one. Each network has its own initialisation and its own order o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,9 @@ from ..running.networks import Tensors
 from ..running.outputs import Loss
 from ..running.stacked import over_networks
 from .chain import chain
+from .varied import INITIALISATIONS
+
+OPTIMISERS = ("adam", "sgd")
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,17 @@ class Recipe:
     optimiser: str = "adam"
     decay: float = 0.0
     init: str = "default"
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1 or self.batch < 1:
+            raise ValueError(f"got epochs={self.epochs}, batch={self.batch}: expected at least 1")
+        if not (0 < self.lr < math.inf and 0 <= self.decay < math.inf):
+            raise ValueError(f"got lr={self.lr}, decay={self.decay}: expected an lr above 0 and a decay of at least 0")
+        if self.optimiser not in OPTIMISERS or self.init not in ("default", *INITIALISATIONS):
+            raise ValueError(
+                f"got optimiser={self.optimiser!r}, init={self.init!r}: expected one of {', '.join(OPTIMISERS)}, "
+                f"and one of default, {', '.join(INITIALISATIONS)}"
+            )
 
     def steps(self, count: int) -> int:
         """Optimiser steps with ``count`` samples."""

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
 import shlex
-from collections.abc import Mapping
-from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from safetensors import SafetensorError
 from torch import nn
 
 from wsgraph import Spec, WeightGraph, to_graph, trace
-from wsgraph.files import replacing
 from wsgraph.modules import with_tensors
 
 from ..running.networks import Tensors
-from .config import ZooConfig
-from .shard import OpenShard, Record, checksum, file_name
+from .index import read_index
+from .shard import OpenShard, checksum, file_name
 from .task import Task
 
-INDEX = "zoo.json"
-FORMAT = 1
 PLAIN = re.compile(r"[\w./=-]+")
 """What needs no quotes on a command line."""
 
@@ -44,19 +37,22 @@ class Zoo:
     Args:
         folder: The zoo's folder.
         count: Take only this many networks, the first ones (and all views of their items); all of them by default.
+        make: The class of the networks, if it is one of your own: no code is imported because a file names it.
 
     Attributes:
         config: What defines the zoo.
         records: One per network: seed, part, losses; in the order of their numbers.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], count: int | None = None) -> None:
+    def __init__(
+        self, folder: str | os.PathLike[str], count: int | None = None, make: type[nn.Module] | None = None
+    ) -> None:
         self.count = count
         self.folder = Path(folder).absolute()  # files are opened later, perhaps from another working directory
-        index = read_index(self.folder)
-        self.config = ZooConfig.from_json(index["config"])
-        self._checksums = {int(k): s["sha256"] for k, s in index["shards"].items()}
-        records = [Record(**r) for s in index["shards"].values() for r in s["records"]]
+        index = read_index(self.folder, make)
+        self.config = index.config
+        self._checksums = {number: shard.sha256 for number, shard in index.shards.items()}
+        records = [record for shard in index.shards.values() for record in shard.records]
         last = math.inf if count is None else self.config.item_of(count - 1)
         chosen = [r for r in records if self.config.item_of(r.number) <= last]
         self.records = {r.number: r for r in sorted(chosen, key=lambda r: r.number)}
@@ -69,8 +65,8 @@ class Zoo:
         sizes = ", ".join(f"{part}={len(self.members(part))}" for part in ("train", "val", "test"))
         return f"Zoo({self.folder.name}, {len(self)} networks: {sizes})"
 
-    def __reduce__(self) -> tuple[type[Zoo], tuple[Path, int | None]]:
-        return Zoo, (self.folder, self.count)  # open files do not travel to worker processes
+    def __reduce__(self) -> tuple[type[Zoo], tuple[Path, int | None, type[nn.Module] | None]]:
+        return Zoo, (self.folder, self.count, self.config.own)  # open files do not travel to worker processes
 
     def members(self, part: str) -> list[int]:
         """Numbers of the networks of a part: ``train``, ``val`` or ``test``."""
@@ -111,8 +107,8 @@ class Zoo:
             path = self.folder / file_name(shard)
             self._check(shard)
             try:
-                self._open[shard] = OpenShard(path)
-            except SafetensorError as error:
+                self._open[shard] = OpenShard(path, self.config.together)
+            except (SafetensorError, ValueError) as error:
                 raise self._damaged(path, str(error)) from error
         return self._open[shard]
 
@@ -141,27 +137,3 @@ class Zoo:
             return True
 
         return [shard for shard in self._checksums if sound(shard)]
-
-
-def read_index(folder: Path) -> dict[str, Any]:
-    """The index of a zoo's folder."""
-    path = folder / INDEX
-    if not path.is_file():
-        raise FileNotFoundError(f"no {INDEX} in {folder}: not a zoo. Build one with: python -m align.zoo +arch=mlp")
-    try:
-        index = json.loads(path.read_text())
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path} is not JSON ({error}); delete it and build the zoo again") from error
-    if not isinstance(index, dict) or index.get("format") != FORMAT:
-        raise ValueError(f"{path} is not a zoo's index of format {FORMAT}; update the package, or build the zoo again")
-    return index
-
-
-def write_index(folder: Path, config: ZooConfig, shards: Mapping[int, tuple[str, list[Record]]]) -> None:
-    """Write the index: the config and, for every finished shard, its checksum and records."""
-    entries = {str(k): {"sha256": shards[k][0], "records": [asdict(r) for r in shards[k][1]]} for k in sorted(shards)}
-    index = {"format": FORMAT, "config": config.to_json(), "shards": entries}
-    with replacing(folder / INDEX) as temporary, temporary.open("w") as file:
-        json.dump(index, file, indent=1, sort_keys=True)
-        file.flush()
-        os.fsync(file.fileno())  # before it takes the old one's place: a power cut must not cost both

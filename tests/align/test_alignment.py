@@ -11,6 +11,7 @@ from torch import nn
 import align
 from align.alignment import Candidate, counted, project
 from wsgraph import Group, Param, Permutation, Spec, to_graph
+from wsgraph.files import read_tensors, save_tensors
 from wsgraph.testing import random_graph
 
 
@@ -99,6 +100,27 @@ def test_round_trip_without_scores(graphs, tmp_path):
     saved = align.match(*graphs, "identity")
     saved.save(tmp_path / "x.safetensors")
     assert align.Alignment.load(tmp_path / "x.safetensors", *graphs).scores == {}
+
+
+@pytest.mark.parametrize(
+    ("meta", "tensors", "message"),
+    [
+        ({"elapsed": "soon"}, {}, "could not convert string to float"),
+        ({"candidates": "{"}, {}, "candidates is not JSON"),
+        ({"candidates": '[{"method": 3}]'}, {}, r"candidates\[0\]\.score is missing"),
+        ({}, {"map/nowhere": torch.arange(3)}, r"KeyError\('nowhere'\)"),
+        ({}, {"weights/0": torch.arange(3)}, r"KeyError\('weights'\)"),
+    ],
+)
+def test_what_is_no_alignment_inside_is_refused(graphs, tmp_path, meta, tensors, message):
+    path = tmp_path / "x.safetensors"
+    align.match(*graphs, "identity").save(path)
+    found, described = read_tensors(path)
+    save_tensors({**found, **tensors}, path, {**described, **meta})
+    with pytest.raises(
+        ValueError, match=f"x.safetensors is not what Alignment.save writes: .*{message}.*Save it again"
+    ):
+        align.Alignment.load(path, *graphs)
 
 
 def test_wrong_architecture_is_refused_for_either_network(graphs, tmp_path):

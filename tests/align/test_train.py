@@ -18,6 +18,7 @@ from align.learning.trainer import TrainConfig
 from align.train import main
 from align.zoo.composed import zoo_configs
 from align.zoo.families import family
+from wsgraph.alone import alone
 
 TINY = [
     *(
@@ -109,21 +110,57 @@ def test_the_zoos_of_an_experiment_are_built_where_they_are_told(monkeypatch):
         ("start=nowhere", "no aligner in start=nowhere; expected new, pretrained or a finished run's folder"),
         ("resume=nevr", "resume=nevr is neither auto nor never"),
         ("wandb=true", "wandb=true needs Weights & Biases: pip install wandb"),
+        ("optim.steps=abc", "^steps is 'abc', expected a whole number$"),
+        ("optim.steps=-1", "^steps is -1, expected at least 0$"),
+        ("optim.lr=-1", "^lr is -1, expected a number above 0$"),
+        ("optim.pairs=0", "^pairs is 0, expected at least 1$"),
+        ("loss.mask=1", "^mask is 1, expected 0 or more, below 1$"),
+        ("seed=abc", "^seed is 'abc', expected a whole number$"),
+        ("encoder.hidden=wide", "^encoder.hidden is 'wide', expected a whole number$"),
+        ("eval.pairs=few", "^eval.pairs is 'few', expected a whole number$"),
     ],
 )
-def test_wrong_settings_are_told_before_anything_is_trained(word, message, monkeypatch):
+def test_wrong_settings_are_told_before_anything_is_trained(word, message, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("align.learning.stages.zoos_of", lambda _: pytest.fail("networks are trained"))
     monkeypatch.setitem(sys.modules, "wandb", None)
     with pytest.raises((ValueError, ImportError), match=message):
         run_here(composed("+arch=mlp", word))
 
 
-def test_data_that_cannot_be_fetched_ends_in_a_message(monkeypatch):
+def test_losses_that_all_weigh_nothing_are_refused():
+    with pytest.raises(ValueError, match="supervised, lmc and alignment are all 0: there is no loss to train with"):
+        TrainConfig(supervised=0, lmc=0, alignment=0)
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("+arch=mpl", r"\+arch=mpl: no such arch; did you mean \+arch=mlp\? Choose one of cnn, inr_image"),
+        ("data=fashion", r"data=fashion: no such data; did you mean data=fashion_mnist\? Choose one of cifar10"),
+        ("+arch=zzz", r"\+arch=zzz: no such arch; Choose one of cnn"),
+        ("threads=many", "threads is 'many', expected a whole number"),
+    ],
+)
+def test_a_mistyped_choice_ends_in_a_message(word, message, monkeypatch):
+    arch = [] if "arch" in word else ["+arch=mlp"]
+    monkeypatch.setattr(sys, "argv", ["align.train", word, *arch])
+    with pytest.raises(SystemExit, match=message):
+        main()
+
+
+def test_two_trainings_in_one_folder_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("align.learning.stages.zoos_of", lambda _: pytest.fail("networks are trained"))
+    with alone(tmp_path, OSError()), pytest.raises(ValueError, match=r"another training writes to .*output="):
+        run_here(composed("+arch=mlp", f"output={tmp_path}"))
+
+
+def test_data_that_cannot_be_fetched_ends_in_a_message(monkeypatch, tmp_path):
     def missing(_):
         raise FetchError("no network")
 
     monkeypatch.setattr("align.learning.stages.zoos_of", missing)
-    monkeypatch.setattr(sys, "argv", ["align.train", "+arch=mlp"])
+    monkeypatch.setattr(sys, "argv", ["align.train", "+arch=mlp", f"output={tmp_path}"])
     with pytest.raises(SystemExit, match="no network"):
         main()
 

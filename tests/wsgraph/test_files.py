@@ -1,8 +1,12 @@
+import logging
+import resource
+import signal
+
 import pytest
 import torch
 from safetensors.torch import save_file
 
-from wsgraph.files import load_tensors, save_tensors
+from wsgraph.files import load_tensors, read_tensors, save_tensors
 
 TENSORS = {"a": torch.arange(6).view(2, 3).T, "b": torch.randn(3, requires_grad=True)}
 
@@ -55,3 +59,50 @@ def test_a_failed_save_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch):
 def test_a_missing_file_says_so(tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere"):
         load_tensors(tmp_path / "nowhere", kind="demo")
+
+
+def test_every_flipped_bit_is_found(tmp_path):
+    path = tmp_path / "x"
+    save_tensors(TENSORS, path, {"kind": "demo"})
+    content = path.read_bytes()
+    for place in range(len(content)):
+        flipped = bytearray(content)
+        flipped[place] ^= 1 << place % 8
+        path.write_bytes(flipped)
+        if b'"digest"' in flipped:  # else it is a file without one, and all the rest is as it was
+            with pytest.raises(ValueError, match=r"x is (damaged: the SHA-256|not a readable safetensors|not a demo)"):
+                load_tensors(path, kind="demo")
+
+
+def test_a_file_without_a_digest_is_read_with_a_line_in_the_log(tmp_path, caplog):
+    save_file({"a": torch.zeros(1)}, tmp_path / "x")
+    with caplog.at_level(logging.INFO):
+        assert torch.equal(read_tensors(tmp_path / "x")[0]["a"], torch.zeros(1))
+    assert "x has no digest: whether it is damaged cannot be told" in caplog.text
+
+
+@pytest.fixture
+def small_files():
+    """Files cannot grow beyond 64 kB here: what writes more fails, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    signal.signal(signal.SIGXFSZ, handler)
+
+
+def test_a_full_disk_is_told_and_what_was_there_stays(tmp_path, small_files):
+    path = tmp_path / "x"
+    save_tensors(TENSORS, path, {"kind": "demo"})
+    with pytest.raises(
+        OSError, match=r"x could not be written: .*File too large.*What was there before is unchanged; make"
+    ):
+        save_tensors({"a": torch.zeros(1 << 16)}, path, {"kind": "demo"})
+    assert load_tensors(path, kind="demo")[0].keys() == TENSORS.keys()
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path):
+    with pytest.raises(OSError, match=r"y/x could not be written: .*No such file or directory"):
+        save_tensors(TENSORS, tmp_path / "y" / "x", {"kind": "demo"})

@@ -6,6 +6,7 @@ from networks import cnn, mlp, relative_error
 from torch import nn
 
 from wsgraph import Axis, Group, Param, Permutation, Spec, to_graph, trace
+from wsgraph.files import save_tensors
 from wsgraph.testing import TOLERANCE, assert_function_preserved, random_architecture
 
 SEEDS = st.integers(0, 10_000)
@@ -409,6 +410,13 @@ def test_loading_against_another_architecture_is_refused(spec, tmp_path):
         ValueError, match=r"holds a permutation of another architecture.*its groups are \{'0': 5, '2': 6\}"
     ):
         Permutation.load(tmp_path / "p", trace(mlp(4, 5, 2)))
+
+
+def test_loading_groups_that_there_are_not_is_refused(spec, tmp_path):
+    meta = {"kind": "wsgraph.Permutation", "spec": spec.fingerprint}
+    save_tensors({"nowhere": torch.arange(3), "0": torch.tensor(1)}, tmp_path / "p", meta)
+    with pytest.raises(ValueError, match=r"of another architecture.*its groups are \{'0': 0, 'nowhere': 3\}"):
+        Permutation.load(tmp_path / "p", spec)
 
 
 def test_loading_a_truncated_file_is_refused(spec, tmp_path):

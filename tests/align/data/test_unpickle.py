@@ -91,3 +91,16 @@ def test_the_hand_written_old_pickle_is_a_real_one() -> None:
     content = pickle.loads(fake_data.old_pickle({b"data": array, b"labels": [3]}), encoding="bytes")
     assert np.array_equal(content[b"data"], array)
     assert content[b"labels"] == [3]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\x80\x02Nr\xff\xff\xff\x0f.", "it numbers its values up to 268435455, and has 9 bytes"),
+        (b"\x80\x05\x96\x00\x00\x00\x00\x08\x00\x00\x00.", "expected 34359738368 bytes in a bytearray8, but only 1"),
+    ],
+)
+def test_sizes_that_are_not_there_are_refused_before_they_are_allocated(tmp_path, content, message):
+    (tmp_path / "batch").write_bytes(content)
+    with pytest.raises(ValueError, match=f"batch is not a pickle of plain arrays: {message}"):
+        unpickle(tmp_path / "batch")

@@ -47,6 +47,12 @@ def test_the_summary_is_what_the_table_shows(tiny_zoo):
     assert table.title == "tiny on digits: 2 pairs of held-out networks"
 
 
+@pytest.mark.parametrize("change", [{"pairs": 0}, {"points": 1}, {"sinkhorn": -1}])
+def test_numbers_that_judge_nothing_are_refused(tiny_zoo, change):
+    with pytest.raises(ValueError, match=r"got pairs=\d, .*: expected at least 1 of the first three, 2 points and 0"):
+        compare(aligner(), tiny_zoo, **{**QUICK, **change})
+
+
 def test_a_zoo_without_test_networks_says_so(tiny_zoo):
     zoo = Zoo(tiny_zoo.folder)
     zoo.records = {n: r for n, r in zoo.records.items() if r.part != "test"}

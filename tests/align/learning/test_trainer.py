@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 import torch
@@ -63,6 +64,11 @@ def test_a_checkpoint_of_another_run_is_refused(tiny_zoo, tmp_path):
     run([tiny_zoo], tmp_path, steps=1, checkpoint=1)
     with pytest.raises(ValueError, match=r"of another run: its training is(.|\n)*resume=never"):
         run([tiny_zoo], tmp_path, resume=True, steps=1, checkpoint=1, lr=0.1)
+    save_checkpoint(tmp_path, {"step": 1, "needs": [1.0]})
+    with pytest.raises(
+        ValueError, match=r"is not what a training writes \(KeyError\('run'\)\); start anew with resume"
+    ):
+        run([tiny_zoo], tmp_path, resume=True, steps=1, checkpoint=1)
 
 
 @pytest.mark.parametrize("ema", [0.0, 0.9])
@@ -212,11 +218,12 @@ def test_a_gradient_scaler_may_overflow(tiny_zoo):
 def test_a_full_disk_is_reported_and_the_last_checkpoint_stays(tmp_path, monkeypatch):
     assert save_checkpoint(tmp_path, {"step": 1})
 
-    def full(state, path):
-        path.write_bytes(b"half")
+    def full(path, content):
+        with path.open("wb") as file:
+            file.write(content[:9])
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(checkpoint.torch, "save", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.warns(UserWarning, match="no checkpoint at step 2: .*No space left.*the last one is kept"):
         assert not save_checkpoint(tmp_path, {"step": 2})
     assert load_checkpoint(tmp_path)["step"] == 1

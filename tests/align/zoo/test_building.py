@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from align.zoo import Recipe, Zoo, ZooConfig, build, building
-from align.zoo.building import _alone
 from align.zoo.shard import file_name
+from wsgraph.alone import alone
 
 Files = Callable[[Path], dict[str, bytes]]
 
@@ -89,9 +89,20 @@ def test_a_folder_of_another_config_is_refused(waves: ZooConfig, tmp_path: Path)
 
 
 def test_a_second_builder_is_refused(waves: ZooConfig, tmp_path: Path) -> None:
-    with _alone(tmp_path), pytest.raises(RuntimeError, match=f"another process is building {tmp_path}; wait for it"):
+    refusal = f"another process is building {tmp_path}; wait for it"
+    with alone(tmp_path, OSError()), pytest.raises(RuntimeError, match=refusal):
         build(waves, 4, tmp_path)
     build(waves, 4, tmp_path)
+
+
+def test_a_finished_zoo_needs_no_lock_and_writes_nothing(
+    waves: ZooConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(waves, 4, tmp_path)
+    monkeypatch.setattr(building, "alone", lambda *_: pytest.fail("a lock is asked for"))
+    monkeypatch.setattr(Path, "mkdir", lambda *_, **__: pytest.fail("a folder is made"))
+    monkeypatch.setattr(Path, "unlink", lambda *_, **__: pytest.fail("a file is removed"))
+    assert len(build(waves, 4, tmp_path)) == 4
 
 
 def test_too_many_views_are_refused_before_anything_is_trained(digits: ZooConfig) -> None:
@@ -103,7 +114,12 @@ def test_too_many_views_are_refused_before_anything_is_trained(digits: ZooConfig
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [({"engine": "spark"}, "no engine 'spark'; choose one of local, ray"), ({"count": 0}, "count is 0, expected")],
+    [
+        ({"engine": "spark"}, "no engine 'spark'; choose one of local, ray"),
+        ({"count": 0}, "count is 0, expected"),
+        ({"count": "many"}, "count is 'many', expected a whole number of at least 1"),
+        ({"workers": 0}, "workers is 0"),
+    ],
 )
 def test_nonsense_is_refused(waves: ZooConfig, changes: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):

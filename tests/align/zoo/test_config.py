@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from align.zoo import Recipe, ZooConfig, zoo_folder
+from align.zoo.architectures import own_class
 
 
 def test_views_of_one_item_stay_in_one_part(waves: ZooConfig) -> None:
@@ -71,9 +72,11 @@ def test_seeds_of_zoos_do_not_meet(digits: ZooConfig) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"make": "nowhere:Net"}, "'nowhere:Net': cannot import 'nowhere'"),
-        ({"make": "subprocess:run"}, "'subprocess:run' is <function run .*expected a subclass of nn.Module"),
-        ({"make": "perceiver"}, "no architecture 'perceiver'; choose one of mlp, cnn, "),
+        ({"make": "nets:Net"}, "no architecture 'nets:Net' in this package.* bring it: make=Net in Python, arch.make="),
+        ({"make": "nets:Net", "own": torch.nn.Identity}, "are of class nets:Net, got make=Identity"),
+        ({"own": torch.nn.Identity}, "are made by 'mlp': leave make=Identity out"),
+        ({"task": "guess"}, "no task 'guess'; choose classify"),
+        ({"shape": (0, 8, 8)}, "shape is .*expected three numbers of at least 1"),
         ({"together": 3, "views": 2}, "together=3 is not a multiple of views=2"),
         ({"together": 0}, "together=0, .*expected at least 1"),
         ({"split": (0, 0, 0)}, "expected at least 1"),
@@ -84,6 +87,51 @@ def test_seeds_of_zoos_do_not_meet(digits: ZooConfig) -> None:
 def test_nonsense_is_refused(digits: ZooConfig, change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         replace(digits, **change)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"epochs": 0}, "got epochs=0, batch=128: expected at least 1"),
+        ({"lr": float("nan")}, "got lr=nan, decay=0.0: expected an lr above 0"),
+        (
+            {"optimiser": "lion"},
+            "got optimiser='lion', init='default': expected one of adam, sgd, and one of default, he",
+        ),
+    ],
+)
+def test_recipes_that_train_nothing_are_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Recipe(**change)
+
+
+def test_a_class_of_ones_own_is_known_by_its_name(digits: ZooConfig) -> None:
+    config = replace(digits, make=torch.nn.Identity, args={})
+    assert config.make == "torch.nn.modules.linear:Identity"
+    assert isinstance(config.network(0), torch.nn.Identity)
+    assert ZooConfig.from_json(config.to_json(), torch.nn.Identity) == config
+    with pytest.raises(ValueError, match=r"no architecture 'torch.nn.modules.linear:Identity' in this package"):
+        ZooConfig.from_json(config.to_json())
+
+
+def test_arguments_that_a_network_does_not_take_are_told(digits: ZooConfig) -> None:
+    with pytest.raises(
+        ValueError, match=r"mlp cannot be made with {'depth': 3}: .*unexpected keyword argument 'depth'"
+    ):
+        replace(digits, args={"depth": 3}).network(0)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nowhere:Net", "'nowhere:Net': cannot import 'nowhere'"),
+        ("subprocess:run", "'subprocess:run' is <function run .*expected a subclass of nn.Module"),
+        ("perceiver", "no architecture 'perceiver'; choose one of mlp, cnn, "),
+    ],
+)
+def test_a_name_that_is_no_class_is_refused(name: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        own_class(name)
 
 
 def test_a_vgg_that_is_not_there_is_refused(digits: ZooConfig) -> None:

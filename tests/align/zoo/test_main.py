@@ -4,6 +4,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from align.configuration import choices
 from align.data import FetchError
 from align.zoo import BuildError, DamagedShardError, Zoo, ZooConfig, build
 from align.zoo.__main__ import main
+from align.zoo.architectures import own_class
 from align.zoo.shard import file_name
 
 Files = Callable[[Path], dict[str, bytes]]
@@ -102,8 +104,28 @@ def test_what_ends_a_build_is_told(
         (("+arch=mlp", "engine=spark"), "no engine 'spark'"),
         (("+arch=mlp_diverse", "folder=here"), "mlp_diverse is 3 zoos"),
         (("+arch=mlp", "arch.make=gpt"), "no architecture 'gpt'"),
+        (("+arch=mlp", "count=many"), "count is 'many', expected a whole number of at least 1"),
+        (("+arch=mpl",), "no such arch; did you mean"),
     ],
 )
 def test_errors_are_one_line(words: tuple[str, ...], message: str, command: Callable[..., None]) -> None:
     with pytest.raises(SystemExit, match=message):
         command(*words)
+
+
+def test_a_zoo_of_ones_own_class_is_repaired_with_the_class(
+    digits: ZooConfig, tmp_path: Path, command: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ownnets.py").write_text(
+        "from torch import nn\n"
+        "class Mine(nn.Sequential):\n"
+        "    def __init__(self):\n"
+        "        super().__init__(nn.Flatten(), nn.Linear(64, 10))\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    zoo = build(replace(digits, make=own_class("ownnets:Mine"), args={}, together=1), 1, tmp_path / "zoo")
+    (zoo.folder / file_name(0)).unlink()
+    with pytest.raises(SystemExit, match="no architecture 'ownnets:Mine' in this package"):
+        command(f"folder={zoo.folder}")
+    command(f"folder={zoo.folder}", "+arch.make=ownnets:Mine")
+    assert Zoo(zoo.folder, make=zoo.config.own).sound_shards() == [0]

@@ -70,7 +70,7 @@ def test_batchnorm_goes_through_the_file(tmp_path: Path, digits: ZooConfig) -> N
     config = replace(digits, make="vgg", args=args, shape=(3, 32, 32), together=1)
     state = config.network(5).state_dict()
     write_shard(tmp_path, 0, {k: t[None] for k, t in state.items()})
-    read = OpenShard(tmp_path / file_name(0)).tensors(0)
+    read = OpenShard(tmp_path / file_name(0), 1).tensors(0)
     assert read.keys() == state.keys()
     assert all(torch.equal(read[k], state[k]) and read[k].shape == state[k].shape for k in state)
     config.network(0).load_state_dict(read)
@@ -79,7 +79,13 @@ def test_batchnorm_goes_through_the_file(tmp_path: Path, digits: ZooConfig) -> N
 def test_what_is_read_is_the_readers_own(tmp_path: Path) -> None:
     written = {"w": torch.arange(6.0).view(2, 3)}
     assert write_shard(tmp_path, 7, written) == checksum(tmp_path / "shard-00007.safetensors")
-    shard = OpenShard(tmp_path / "shard-00007.safetensors")
+    shard = OpenShard(tmp_path / "shard-00007.safetensors", 2)
     shard.tensors(1)["w"].zero_()
     assert torch.equal(shard.tensors(1)["w"], written["w"][1])
     assert [path.name for path in tmp_path.iterdir()] == ["shard-00007.safetensors"]
+
+
+def test_a_shard_of_other_networks_is_refused(tmp_path: Path) -> None:
+    write_shard(tmp_path, 0, {"w": torch.zeros(2, 3)})
+    with pytest.raises(ValueError, match=r"w has the shape \[2, 3\], expected 4 networks along its first axis"):
+        OpenShard(tmp_path / file_name(0), 4)
