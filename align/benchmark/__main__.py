@@ -43,6 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     many = add("zoo", _zoo, "networks trained at once, against one after another")
     many.add_argument("networks", nargs="*", help=WORDS)
     many.add_argument("--repeats", type=int, default=5, help="measurements of each, of which the median counts")
+    add("many", _many, "eight networks in one frame, seen at once, pair by pair, or by weight matching")
     found = add("coverage", _coverage, "the symmetry found in many architectures, and planted permutations")
     found.add_argument("networks", nargs="*", help=WORDS)
     found.add_argument("--large", action="store_true", help="instead, seconds and memory of a network of GPT-2's size")
@@ -84,6 +85,12 @@ def _zoo(args: argparse.Namespace) -> None:
     from . import zoo
 
     zoo.compare(args.networks, args.repeats)
+
+
+def _many(args: argparse.Namespace) -> None:
+    from . import many
+
+    many.compare()
 
 
 def _coverage(args: argparse.Namespace) -> None:

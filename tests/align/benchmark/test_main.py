@@ -14,11 +14,13 @@ from align.benchmark.__main__ import main
         (["repair", "--width", "0.5"], ("repair", 2, 0.5)),
         (["training", "--steps", "7", "default"], ("variants", "training", ["default"], 7, 2)),
         (["coverage"], ("coverage", [])),
+        (["many"], ("many",)),
     ],
 )
 def test_every_command_reaches_its_measurement(words, expected, monkeypatch):
     seen = []
-    for module, name in (("zoo", "compare"), ("repair", "compare"), ("variants", "compare"), ("coverage", "coverage")):
+    named = {"zoo": "compare", "repair": "compare", "variants": "compare", "coverage": "coverage", "many": "compare"}
+    for module, name in named.items():
         monkeypatch.setattr(f"align.benchmark.{module}.{name}", lambda *args, m=module: seen.append((m, *args)))
     monkeypatch.setattr(sys, "argv", ["align.benchmark", *words])
     main()
