@@ -56,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     unseen.add_argument("--output", type=Path, default=Path("results/zero-shot"), help="folder for table and pictures")
     unseen.add_argument("--steps", type=int, default=1_500, help="training steps of each aligner (leave-one-out)")
     card = add("card", _card, "write the model card of the bundled aligner from its run folder and zero-shot results")
-    card.add_argument("run", type=Path, help="the folder of the training that made it (output= of align.train)")
+    card.add_argument("folder", type=Path, help="the folder of the training that made it (output= of align.train)")
     card.add_argument("--results", type=Path, default=Path("results/zero-shot"), help="folder of zero-shot results")
     return parser
 
@@ -79,7 +79,7 @@ def _zero_shot(args: argparse.Namespace) -> None:
 def _card(args: argparse.Namespace) -> None:
     from . import card
 
-    card.write(args.run, args.results)
+    card.write(args.folder, args.results)
 
 
 def _speed(args: argparse.Namespace) -> None:

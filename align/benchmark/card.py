@@ -96,13 +96,13 @@ def card(run: Path, results: Path, bundled: Path = BUNDLED) -> str:
             f"the aligner in {run} is not the one in {bundled}; copy its config.json and model.safetensors there, and "
             "run python -m align.benchmark zero-shot, before the card is written"
         )
-    last = stages[-1]
+    families = {config.folder_name: config for stage in stages for config in _families(stage)}
     return CARD.format(
         parameters=sum(p.numel() for p in aligner.parameters()),
         megabytes=(bundled / "model.safetensors").stat().st_size / 1e6,
         commands="\n".join(_command(stage) for stage in stages),
         made="\n".join(f"- {_made(stage)}" for stage in stages),
-        seen=describe(_families(last), last.families.drawn.networks),
+        seen=describe(list(families.values()), stages[-1].families.drawn.networks),
         seed=SEED,
         known=_known(json.loads((run / "metrics.json").read_text())),
         points=len(next(iter(next(iter(rows.values())).values())).points),
@@ -145,7 +145,8 @@ def _command(config: DictConfig) -> str:
     """The command that makes this config: the experiment, and what differs from it."""
     with initialize_config_dir(str(config_folder()), version_base="1.3"):
         plain = dict(_leaves(OmegaConf.to_container(compose("config", overrides=[f"+experiment={EXPERIMENT}"]))))
-    changes = [f"{key}={value}" for key, value in _leaves(OmegaConf.to_container(config)) if plain.get(key) != value]
+    changed = [(key, value) for key, value in _leaves(OmegaConf.to_container(config)) if plain.get(key) != value]
+    changes = [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in changed]
     return " ".join([f"python -m align.train +experiment={EXPERIMENT}", *changes])
 
 
