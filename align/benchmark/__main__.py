@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -62,6 +63,15 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _zero_shot(args: argparse.Namespace) -> None:
+    from ..zoo.composed import FAILURES
+
+    try:
+        _unseen(args)
+    except (*FAILURES, KeyboardInterrupt) as error:
+        sys.exit(str(error) or "interrupted; the same command goes on")
+
+
+def _unseen(args: argparse.Namespace) -> None:
     if args.table == "rows":
         from . import zero_shot
 

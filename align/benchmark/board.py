@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -40,15 +41,16 @@ class Board:
         self.stored = read_results(folder)
 
     def judge(self, section: str, name: str, zoo: Zoo, aligner: DeepAlign) -> None:
-        """Add a row, unless it is there: of the same networks, aligner and methods."""
+        """Add a row, unless it is there: of the same networks, aligner and methods. A section is of one aligner."""
         of = {"networks": zoo.folder.name, "count": len(zoo), "aligner": digest(aligner)}
-        entry = self.stored.get(section, {}).get(name, {})
+        rows = {row: entry for row, entry in self.stored.get(section, {}).items() if entry["aligner"] == of["aligner"]}
+        entry = rows.get(name, {})
         if {key: entry.get(key) for key in of} == of and list(entry["loss"]) == list(METHODS):
             return
         row = judge(zoo, f"{section}: {name}", aligner)
         points = next(iter(row.values())).points.tolist()
         losses = {label: line.loss.tolist() for label, line in row.items()}
-        self.stored.setdefault(section, {})[name] = {**of, "points": points, "loss": losses}
+        self.stored[section] = {**rows, name: {**of, "points": points, "loss": losses}}
         self._write(section)
 
     def rows(self, section: str) -> dict[str, Row]:
@@ -58,16 +60,19 @@ class Board:
     def show(self) -> None:
         """Print all tables."""
         for section in self.stored:
-            table = Table(title=f"{self.title}: {section}")
+            table = Table(title=f"{self.title}: {self._heading(section)}")
             for column in COLUMNS:
                 table.add_column(column, justify="left" if column == "networks" else "right")
             for name, row in self.rows(section).items():
                 table.add_row(name, *cells(row))
             Console(width=WIDTH).print(table)
 
+    def _heading(self, section: str) -> str:
+        return f"{section} (aligner {next(iter(self.stored[section].values()))['aligner']})"
+
     def _write(self, section: str) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        tables = "\n".join(f"### {name}\n\n{markdown(self.rows(name))}" for name in self.stored)
+        tables = "\n".join(f"### {self._heading(name)}\n\n{markdown(self.rows(name))}" for name in self.stored)
         for name, text in ((RESULTS, json.dumps(self.stored, indent=1)), (TABLE, tables)):
             with replacing(self.folder / name) as temporary:
                 temporary.write_text(text)
@@ -75,7 +80,8 @@ class Board:
             name: {label: line for label, line in row.items() if label != "not aligned"}
             for name, row in self.rows(section).items()
         }
-        plot_line_panels(drawn, self.folder / f"{section.replace(' ', '-')}.png", f"{self.title}: {section}")
+        picture = self.folder / (re.sub(r"\W+", "-", section) + ".png")
+        plot_line_panels(drawn, picture, f"{self.title}: {section}")
 
 
 def read_results(folder: Path) -> dict[str, dict[str, dict[str, Any]]]:

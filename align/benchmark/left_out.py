@@ -52,13 +52,14 @@ def leave_one_out(words: Sequence[str], output: Path, steps: int, families: int 
     chosen = {name: test for name, test in MISSING.items() if not words or any(w in name for w in words)}
     if not chosen:
         sys.exit(f"nothing to leave out contains {' or '.join(words)}; choose among {', '.join(MISSING)}")
-    board, config = Board(output, f"{TITLE}, {steps} steps"), settings(steps)
+    folder, config = output / f"{steps}-steps", settings(steps)
+    board = Board(folder, f"{TITLE}, {steps} steps")
     zoos = build_all([family(k) for k in range(families)], NETWORKS)
     for name, missing in chosen.items():
         torch.manual_seed(config.seed)
-        folder = output / "runs" / f"{name.replace(' ', '-')}-{steps}"
         rest = [zoo for zoo in zoos if not missing(zoo.config)]
-        aligner = train_aligner(DeepAlign(DeepAlignConfig()), rest, config, folder, resume=True)
+        run = folder / "runs" / name.replace(" ", "-")
+        aligner = train_aligner(DeepAlign(DeepAlignConfig()), rest, config, run, resume=True)
         for zoo in [zoo for zoo in zoos if missing(zoo.config)][:JUDGED]:
             board.judge(name, title_of(zoo), Zoo(zoo.folder, PAIRED), aligner)
     board.show()

@@ -34,14 +34,17 @@ def test_rows_are_judged_once_for_each_aligner(aligner, quick, tiny_zoo, tmp_pat
     row = again.rows("some networks")["tiny"]
     assert list(row) == list(contest.METHODS)
     assert row["auto"].loss.shape == (2, 3)
-    assert (tmp_path / "table.md").read_text().startswith("### some networks\n\n| networks | pairs | not aligned |")
+    head = f"### some networks (aligner {contest.digest(aligner)})\n\n| networks | pairs | not aligned |"
+    assert (tmp_path / "table.md").read_text().startswith(head)
     judged = []
     monkeypatch.setattr(boards, "judge", lambda zoo, name, aligner: judged.append(name) or row)
     again.judge("some networks", "tiny", zoo, aligner)
     assert judged == []
+    again.judge("some networks", "more", Zoo(tiny_zoo.folder, 6), aligner)
+    assert list(again.rows("some networks")) == ["tiny", "more"]
     again.judge("some networks", "tiny", zoo, DeepAlign())
-    again.judge("some networks", "tiny", Zoo(tiny_zoo.folder, 6), aligner)
-    assert judged == ["some networks: tiny"] * 2
+    assert list(again.rows("some networks")) == ["tiny"]
+    assert judged == ["some networks: more", "some networks: tiny"]
 
 
 def test_networks_that_fit_signals_of_their_own_are_judged_on_them(aligner, quick, wave_zoo, monkeypatch):

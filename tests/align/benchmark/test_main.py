@@ -40,3 +40,13 @@ def test_unknown_variants_are_told_before_anything_is_trained(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["align.benchmark", "encoder", "1 sweep", "9 sweeps"])
     with pytest.raises(SystemExit, match=r"no variants \['9 sweeps'\]; choose among \['default', '1 sweep'"):
         main()
+
+
+def test_an_interrupted_contest_says_that_it_goes_on(monkeypatch):
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("align.benchmark.transfer.transfer", interrupted)
+    monkeypatch.setattr(sys, "argv", ["align.benchmark", "zero-shot", "transfer"])
+    with pytest.raises(SystemExit, match="interrupted; the same command goes on"):
+        main()

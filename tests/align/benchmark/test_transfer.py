@@ -58,7 +58,7 @@ def test_aligners_never_see_what_they_are_judged_on(tiny_zoo, tmp_path, monkeypa
     assert len(zoos) == 20 - len(missing)
     assert "recurrent" not in {kind_of(zoo.config) for zoo in zoos}
     assert (config.steps, config.validate, config.patience) == (7, 0, 0)
-    assert folder == tmp_path / "runs" / "recurrent-7"
+    assert folder == tmp_path / "7-steps" / "runs" / "recurrent"
     assert judged == [("recurrent", name, left_out.PAIRED) for name in missing[: left_out.JUDGED]]
 
 
