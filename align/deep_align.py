@@ -33,6 +33,8 @@ VIEWS = 8
 BUNDLED = Path(__file__).parent / "pretrained"
 """The aligner that comes with the package: ``config.json``, ``model.safetensors`` and its model card."""
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
+Views = list[dict[str, Tensor]]
+"""Embeddings under each view of the codes: group name → ``[K, n, output]``."""
 STORED = {"encoder", "scale"}
 """What every stored config holds."""
 
@@ -166,11 +168,38 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_u
             twice = [{g: c if c.dim() == 2 else torch.cat([c, c]) for g, c in view.items()} for view in views]
             both = self.encoder.embed_views([*left, *right], twice)
             each = [[{g: e.chunk(2)[k] for g, e in view.items()} for view in both] for k in (0, 1)]
+        return self._scores(left, right, *each)
+
+    @torch.no_grad()
+    def among(self, graphs: Sequence[WeightGraph], pairs: Sequence[tuple[int, int]]) -> list[dict[str, Tensor]]:
+        """Scores of pairs among many networks of one architecture, whose codes come from all of them.
+
+        So each network is embedded once, whatever pairs it is in.
+
+        Args:
+            graphs: The networks.
+            pairs: Their places; the second network of a pair is to be permuted.
+
+        Shapes:
+            - **output:** of every pair, free group → ``[n, n]``
+        """
+        networks = [g.network for g in graphs]
+        views = self._views(self.encoder.codes([[n] for n in networks]), networks[0])
+        each: dict[int, Views] = {}
+        for rows in together(networks):
+            found = self.encoder.embed_views([networks[i] for i in rows], views)
+            found = [_lead(view) for view in found] if len(rows) == 1 else found
+            each |= {i: [{g: e[k : k + 1] for g, e in view.items()} for view in found] for k, i in enumerate(rows)}
+        scores = [self._scores([networks[i]], [networks[j]], each[i], each[j]) for i, j in pairs]
+        return [{name: s[0] for name, s in found.items()} for found in scores]
+
+    def _scores(self, a: Sequence[Network], b: Sequence[Network], left: Views, right: Views) -> dict[str, Tensor]:
+        """Scores of K pairs from the embeddings of both sides and the evidence."""
         scores = {}
         for group in a[0].spec.free:
-            cosines = [_cosine(x[group.name], y[group.name]) for x, y in zip(*each, strict=True)]
+            cosines = [_cosine(x[group.name], y[group.name]) for x, y in zip(left, right, strict=True)]
             scores[group.name] = self.s.square() * (sum(cosines[1:], cosines[0]) / len(cosines))
-        return self.evidence(left, right, scores)
+        return self.evidence(a, b, scores)
 
     def _views(self, codes: dict[str, Tensor], network: Network) -> list[dict[str, Tensor]]:
         """The codes as they are and with other signs; only as they are in training, and for large networks."""

@@ -4,14 +4,16 @@ Each network i gets one permutation Uᵢ into the universe. Any two are then mat
 consistent by construction: Pᵢⱼ Pⱼₖ = Pᵢₖ. The objective is the agreement of all pairs,
 
 .. math:: \sum_{i<j} \langle U_i v_i, U_j v_j \rangle .
+
+With the learned aligner pairs agree by its scores instead (:mod:`align.score_frame`).
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -21,11 +23,18 @@ from wsgraph.randomness import seeded
 
 from .alignment import counted
 from .matching import match
+from .methods.learned import pretrained
 from .methods.weight_matching import Ascent, units
 from .progress import progress
 from .running.networks import NetworkLike, as_graph, read_state_dicts
+from .score_frame import ScoreFrame, to_first
+
+if TYPE_CHECKING:
+    from .deep_align import DeepAlign
 
 STRATEGIES = ("reference", "merge_many", "universe")
+SEEN_AT_ONCE = {"aligner", "example_input", "spec"}
+"""Options with which the learned aligner sees all networks at once; others (``scale``) are those of a pair."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +69,9 @@ def match_many(
 ) -> Universe:
     """Align three or more networks of one architecture.
 
+    ``method="deep_align"`` sees all networks at once: each is embedded once, with codes from the weights of all, and
+    ``merge_many`` and ``universe``, which are the same then, maximise the agreement of all pairs by its scores.
+
     Args:
         networks: Modules, graphs or state dicts.
         strategy: ``reference`` aligns each to the first by ``method``. ``merge_many`` then lets each in turn match the
@@ -77,19 +89,36 @@ def match_many(
     tracing = options.get("example_input"), options.get("spec")
     networks = read_state_dicts(networks, *tracing)
     graphs = [as_graph(n, *tracing) for n in networks]
+    if method == "deep_align" and options.keys() <= SEEN_AT_ONCE:
+        return _learned(graphs, strategy, options.get("aligner") or pretrained(graphs[0]), max_sweeps)
     first = Permutation.identity(graphs[0].spec)
     start = [first, *(match(networks[0], n, method, seed=seed, **options).permutation for n in networks[1:])]
     if strategy == "reference":
         return Universe(tuple(start))
-    state = _Frame(graphs, start, seeded(seed))
+    frame = _Frame(graphs, start, seeded(seed))
+    turn = frame.round_by_network if strategy == "merge_many" else frame.round_by_group
+    return _settled(frame, turn, strategy, max_sweeps)
+
+
+def _learned(graphs: Sequence[WeightGraph], strategy: str, aligner: DeepAlign, max_sweeps: int) -> Universe:
+    for graph in graphs[1:]:
+        graphs[0].spec.require_same(graph.spec)
+    if strategy == "reference":
+        return Universe(to_first(graphs, aligner))
+    frame = ScoreFrame(graphs, aligner)
+    return _settled(frame, frame.round, strategy, max_sweeps)
+
+
+def _settled(frame: _Frame | ScoreFrame, turn: Callable[[], bool], strategy: str, max_sweeps: int) -> Universe:
+    """The frame after turns until nothing moves."""
     with progress(strategy, max_sweeps) as step:
         for _ in range(max_sweeps):
-            moved = state.round_by_network() if strategy == "merge_many" else state.round_by_group()
-            step(note=f"agreement {state.agreement():.6g}")
+            moved = turn()
+            step(note=f"agreement {frame.agreement():.6g}")
             if not moved:
-                return Universe(tuple(state.permutations))
-    warnings.warn(f"{strategy} did not converge in {max_sweeps} sweeps; raise max_sweeps", stacklevel=2)
-    return Universe(tuple(state.permutations), converged=False)
+                return Universe(tuple(frame.permutations))
+    warnings.warn(f"{strategy} did not converge in {max_sweeps} sweeps; raise max_sweeps", stacklevel=3)
+    return Universe(tuple(frame.permutations), converged=False)
 
 
 class _Frame:

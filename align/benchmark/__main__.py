@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from .changes import VARIANTS
 
 WORDS = "only those whose name contains one of these words"
+TABLES = "rows: unseen families; transfer: one thing changes; leave-one-out: short trainings without a kind of networks"
 
 
 def main() -> None:
@@ -43,21 +45,51 @@ def _parser() -> argparse.ArgumentParser:
     many = add("zoo", _zoo, "networks trained at once, against one after another")
     many.add_argument("networks", nargs="*", help=WORDS)
     many.add_argument("--repeats", type=int, default=5, help="measurements of each, of which the median counts")
+    add("many", _many, "eight networks in one frame, seen at once, pair by pair, or by weight matching")
     found = add("coverage", _coverage, "the symmetry found in many architectures, and planted permutations")
     found.add_argument("networks", nargs="*", help=WORDS)
     found.add_argument("--large", action="store_true", help="instead, seconds and memory of a network of GPT-2's size")
     shared = add("threads", _threads, "threads that share networks: answers as if alone, networks as they were")
     shared.add_argument("--calls", type=int, default=200, help="calls of each function by each of the eight threads")
     unseen = add("zero-shot", _zero_shot, "the bundled aligner beside the classic methods on unseen families")
+    unseen.add_argument("table", nargs="?", choices=("rows", "transfer", "leave-one-out"), default="rows", help=TABLES)
     unseen.add_argument("networks", nargs="*", help=WORDS)
     unseen.add_argument("--output", type=Path, default=Path("results/zero-shot"), help="folder for table and pictures")
+    unseen.add_argument("--steps", type=int, default=1_500, help="training steps of each aligner (leave-one-out)")
+    card = add("card", _card, "write the model card of the bundled aligner from its run folder and zero-shot results")
+    card.add_argument("folder", type=Path, help="the folder of the training that made it (output= of align.train)")
+    card.add_argument("--results", type=Path, default=Path("results/zero-shot"), help="folder of zero-shot results")
     return parser
 
 
 def _zero_shot(args: argparse.Namespace) -> None:
-    from . import zero_shot
+    from ..zoo.composed import FAILURES
 
-    zero_shot.zero_shot(args.networks, args.output)
+    try:
+        _unseen(args)
+    except (*FAILURES, KeyboardInterrupt) as error:
+        sys.exit(str(error) or "interrupted; the same command goes on")
+
+
+def _unseen(args: argparse.Namespace) -> None:
+    if args.table == "rows":
+        from . import zero_shot
+
+        zero_shot.zero_shot(args.networks, args.output)
+    elif args.table == "transfer":
+        from . import transfer
+
+        transfer.transfer(args.networks, args.output / "transfer")
+    else:
+        from . import left_out
+
+        left_out.leave_one_out(args.networks, args.output / "leave-one-out", args.steps)
+
+
+def _card(args: argparse.Namespace) -> None:
+    from . import card
+
+    card.write(args.folder, args.results)
 
 
 def _speed(args: argparse.Namespace) -> None:
@@ -84,6 +116,12 @@ def _zoo(args: argparse.Namespace) -> None:
     from . import zoo
 
     zoo.compare(args.networks, args.repeats)
+
+
+def _many(args: argparse.Namespace) -> None:
+    from . import many
+
+    many.compare()
 
 
 def _coverage(args: argparse.Namespace) -> None:

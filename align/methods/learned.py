@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from wsgraph import Spec
+from wsgraph import Spec, WeightGraph
 
 from ..alignment import Alignment
 from ..running.networks import NetworkLike, as_graph
@@ -38,15 +38,18 @@ def learned(
         spec: The symmetry; traced when omitted.
     """
     left, right = (as_graph(network, example_input, spec) for network in (a, b))
-    if aligner is None:
-        with _READING:
-            aligner = _pretrained(left.network.like.device, torch.get_default_dtype())
-    return aligner(left, right)
+    return (aligner or pretrained(left))(left, right)
+
+
+def pretrained(graph: WeightGraph) -> DeepAlign:
+    """The aligner that comes with the package, where the network is; shared, so not to be changed."""
+    with _READING:
+        return _pretrained(graph.network.like.device, torch.get_default_dtype())
 
 
 @cache
 def _pretrained(device: torch.device, dtype: torch.dtype) -> DeepAlign:
-    """The pretrained aligner, read once; nobody else gets hold of it, so it stays where it is and in eval mode."""
+    """Read once; no user gets hold of it, so it stays where it is and in eval mode."""
     from ..deep_align import DeepAlign  # here, for it brings the encoder and the Hugging Face hub
 
     return DeepAlign().to(device, dtype)

@@ -27,6 +27,10 @@ FOLLOWING = ("identity", "relu", "gelu", "silu", "tanh", "sin", "sigmoid", "leak
 """Activation functions with an embedding of their own; every other one shares the last."""
 STACKED = 500_000
 """Networks up to this many weights are stacked and encoded together; larger ones fill the machine by themselves."""
+VIEWED = 200_000
+"""A network up to this many weights is encoded under all views of its codes at once: three times as fast at 6,000
+weights, 1.3 times at 135,000, no faster above, and states take as many times the memory as there are views. Networks
+that are stacked fill the machine as they are."""
 
 
 @dataclass(frozen=True)
@@ -155,10 +159,19 @@ class Encoder(nn.Module):
         views: Sequence[Mapping[str, Tensor]],
         inputs: Mapping[str, Tensor] | None = None,
     ) -> list[dict[str, Tensor]]:
-        """:meth:`embed` with each of several codes; what the weights alone determine is worked out once."""
+        """:meth:`embed` with each of several codes; what the weights alone determine is worked out once.
+
+        Of a small network the views are a leading axis: few large products in place of many small ones.
+        """
         spec = networks[0].spec
         steps = prepare(spec, networks, self.config.basis, self.dtype)
-        return [self._run(spec, steps, self._start(spec, networks, codes, inputs or {})) for codes in views]
+        starts = (self._start(spec, networks, codes, inputs or {}) for codes in views)
+        small = len(networks) == 1 and _size(networks[0]) <= VIEWED and networks[0].support is None
+        if not small or len(views) == 1:
+            return [self._run(spec, steps, states) for states in starts]
+        every = list(starts)
+        found = self._run(spec, steps, {name: torch.stack([s[name] for s in every]) for name in spec.groups})
+        return [{name: e[k] for name, e in found.items()} for k in range(len(views))]
 
     def _run(self, spec: Spec, steps: Sequence[PreparedStep], states: dict[str, Tensor]) -> dict[str, Tensor]:
         kinds = {g.name: _kind(g) for g in spec.groups.values()}
@@ -211,10 +224,13 @@ def together(networks: Sequence[Network]) -> list[list[int]]:
     """Indices of networks to encode in one go: same architecture, dense, and small enough for stacking to pay."""
     groups: dict[object, list[int]] = {}
     for i, network in enumerate(networks):
-        size = sum(t.numel() for t in network.tensors.values())
-        alone = size > STACKED or network.support is not None
+        alone = _size(network) > STACKED or network.support is not None
         groups.setdefault((i,) if alone else network.spec.fingerprint, []).append(i)
     return list(groups.values())
+
+
+def _size(network: Network) -> int:
+    return sum(t.numel() for t in network.tensors.values())
 
 
 def _kind(group: Group) -> int:

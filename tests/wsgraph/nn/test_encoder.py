@@ -196,3 +196,18 @@ def test_wrong_configuration_is_named():
         EncoderConfig(activation="swish")
     with pytest.raises(ValueError, match=r"EncoderConfig.sweeps is 0, expected at least 1"):
         EncoderConfig(sweeps=0)
+
+
+@pytest.mark.parametrize("seed", [0, 3, 7])
+def test_views_of_a_small_network_are_embedded_in_one_go_as_one_by_one(seed, monkeypatch):
+    encoder, network = small(), random_graph(seed).network.map(lambda t: t.double() if t.is_floating_point() else t)
+    codes = encoder.codes([[network]])
+    views = [codes, {name: -c for name, c in codes.items()}, {name: c.flip(-1) for name, c in codes.items()}]
+    runs, original = [], encoder._run
+    monkeypatch.setattr(encoder, "_run", lambda *args: runs.append(args) or original(*args))
+    at_once = encoder.embed_views([network], views)
+    assert len(runs) == 1
+    monkeypatch.setattr(encoder_module, "VIEWED", 0)
+    for found, expected in zip(at_once, encoder.embed_views([network], views), strict=True):
+        torch.testing.assert_close(found, expected)
+    assert len(runs) == 1 + len(views)

@@ -1,0 +1,90 @@
+"""The learned aligner against the classic methods, between the networks of one zoo."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..deep_align import DeepAlign
+from ..judging.barrier import Barrier
+from ..judging.compare import with_error
+from ..judging.evaluation import line_barrier
+from ..matching import match
+from ..methods.registry import takes
+from ..progress import progress
+from ..zoo import Zoo
+
+METHODS: dict[str, tuple[str, str | None]] = {
+    "not aligned": ("identity", None),
+    "weight matching": ("weight_matching", None),
+    "activation matching, 2,000 images": ("activation_matching", "inputs"),
+    "activation matching, noise": ("activation_matching", "noise"),
+    "deep align": ("deep_align", None),
+    "deep align + weight matching": ("deep_align+weight_matching", None),
+    "auto": ("auto", None),
+    "auto, 2,000 labelled images": ("auto", "labelled"),
+}
+"""Label → name of the method and what it sees."""
+FREE = ("weight matching", "activation matching, noise")
+CLASSIC = (*FREE, "activation matching, 2,000 images")
+"""Methods to be measured against: without data, and all."""
+COLUMNS = ("networks", "pairs", *METHODS, "deep align / best without data", "deep align / best classic")
+SEEN, JUDGED, POINTS = 2_000, 2_000, 11
+"""Samples that methods see, samples that barriers are measured on, points on the line."""
+Row = Mapping[str, Barrier]
+"""Barriers by the method's label."""
+
+
+def judge(zoo: Zoo, name: str, aligner: DeepAlign) -> dict[str, Barrier]:
+    """Barriers of every method between the networks of a zoo, in disjoint pairs (of views, where items have views)."""
+    numbers = list(zoo.records)
+    pairs = list(zip(numbers[::2], numbers[1::2], strict=True))
+    out = {}
+    with progress(name, len(METHODS) * len(pairs)) as step:
+        for label, (method, data) in METHODS.items():
+            moved = []
+            for pair in pairs:
+                moved.append(_moved(zoo, pair, method, data, aligner))
+                step(note=label)
+            out[label] = line_barrier(zoo, pairs, moved, samples=JUDGED, points=POINTS)
+    return out
+
+
+def _moved(zoo: Zoo, pair: tuple[int, int], method: str, data: str | None, aligner: DeepAlign) -> nn.Module:
+    """The second network of a pair, aligned to the first."""
+    a, b = (zoo.module(n) for n in pair)
+    x, y = (t[:SEEN] for t in zoo.task.samples("train", zoo.config.item_of(pair[0])))
+    given: dict[str | None, Any] = {None: None, "inputs": x, "labelled": (x, y), "noise": "noise"}
+    options: dict[str, Any] = {"aligner": aligner} if takes(method, "aligner") else {}
+    if method == "auto":
+        options["loss"] = zoo.task.loss
+    return match(a, b, method, example_input=x[:2], data=given[data], **options).apply(b)
+
+
+def ratio(row: Row, label: str, others: Sequence[str]) -> float:
+    """Mean barrier of a method relative to the best of ``others``."""
+    best = min(float(row[other]) for other in others)
+    return float(row[label]) / best if best else torch.inf
+
+
+def cells(row: Row) -> list[str]:
+    """The numbers of a row: pairs, every method's barrier, and two ratios of the forward pass."""
+    found = [str(len(row["deep align"].loss))]
+    for label in METHODS:
+        each = row[label].barrier
+        error = float(each.std() / len(each) ** 0.5) if len(each) > 1 else 0.0
+        found.append(with_error(float(row[label]), error))
+    return [*found, *(f"{ratio(row, 'deep align', others):.2f}" for others in (FREE, CLASSIC))]
+
+
+def digest(aligner: DeepAlign) -> str:
+    """Tells aligners apart: a hash of the parameters."""
+    sha = hashlib.sha256()
+    for name, tensor in sorted(aligner.state_dict().items()):
+        sha.update(name.encode())
+        sha.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return sha.hexdigest()[:16]
