@@ -76,11 +76,16 @@ def test_folders_of_zoos_keep_their_names(words: str) -> None:
 
 
 def test_an_aligner_without_codes_is_refused_by_name() -> None:
-    refusal = r"before codes came from weights \(its config has no encoder\.codes\).*train it again, or use"
+    refusal = r"made by an earlier version \(its config has no encoder\.codes\).*train it again, or use"
     with pytest.raises(ValueError, match=refusal):
         DeepAlign.from_pretrained(STORED / "run")
     with pytest.raises(ValueError, match=refusal):
         first_aligner(OmegaConf.create({"start": str(STORED / "run")}))
+
+
+def test_an_aligner_with_refinement_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match=r"made by an earlier version \(its config has 'refine'\)"):
+        DeepAlign({"encoder": {"codes": "spectral"}, "scale": 16.0, "refine": 0})
 
 
 def test_a_config_that_leaves_something_out_is_not_taken_for_an_old_one() -> None:
