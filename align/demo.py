@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # torch, and what brings it, is imported by the functions: a 
 METHODS: dict[str, dict[str, Any]] = {
     "identity": {},
     "weight_matching": {},
+    "covariance_matching": {},
     "activation_matching": {},
     "ste": {"iterations": 100},
     "sinkhorn": {"iterations": 300},

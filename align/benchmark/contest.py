@@ -21,6 +21,7 @@ from ..zoo import Zoo
 METHODS: dict[str, tuple[str, str | None]] = {
     "not aligned": ("identity", None),
     "weight matching": ("weight_matching", None),
+    "covariance matching": ("covariance_matching", None),
     "activation matching, 2,000 images": ("activation_matching", "inputs"),
     "activation matching, noise": ("activation_matching", "noise"),
     "deep align": ("deep_align", None),

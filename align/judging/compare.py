@@ -43,6 +43,7 @@ def methods(aligner: DeepAlign, whole: bool, sinkhorn: int, scratch: int) -> lis
     found = [
         Method("not aligned", "identity", {}),
         Method("weight matching", "weight_matching", {}),
+        Method("covariance matching", "covariance_matching", {}),
         Method("activation matching", "activation_matching", {}, "some"),
         *([Method("activation matching, all samples", "activation_matching", {}, "all")] if whole else []),
         Method("activation matching on noise", "activation_matching", {}, "noise"),
