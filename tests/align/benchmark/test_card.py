@@ -52,7 +52,7 @@ def test_a_card_tells_training_families_and_results(made):
     first = last.parent / "first"
     command = "python -m align.train +experiment=universal"
     assert f"{command} optim.steps=30 output={first} families.drawn.count=3" in text
-    assert f"{command} optim.lr=0.003 output={last} start={first} families.drawn.count=8" in text
+    assert f"{command} optim.lr=0.004 output={last} start={first} families.drawn.count=8" in text
     assert "- 30 steps from scratch on 3 families of 24 networks (seed 0)" in text
     assert "steps from the stage before on 8 families" in text
     assert "is 0.55 in the geometric mean, and below 1 on 1 of them" in text
