@@ -32,7 +32,7 @@ def made(tmp_path):
     """Run folder, results and bundled folder of a tiny aligner of two stages."""
     aligner = DeepAlign(DeepAlignConfig(EncoderConfig(hidden=8, output=8, messages=8, sweeps=1)))
     first = run_folder(tmp_path / "first", "families.drawn.count=3", "optim.steps=30")
-    last = run_folder(tmp_path / "last", f"start={first}", "families.drawn.count=8", "optim.lr=3e-3")
+    last = run_folder(tmp_path / "last", f"start={first}", "families.drawn.count=8", "optim.lr=4e-3")
     results, bundled = tmp_path / "results", tmp_path / "bundled"
     for folder in (last, bundled):
         aligner.save_pretrained(folder)

@@ -19,7 +19,8 @@ def aligner():
 def test_every_method_is_judged_on_the_same_pairs(tiny_zoo):
     results = compare(aligner(), tiny_zoo, **QUICK, whole=True, scratch=2)
     assert list(results) == [
-        *("not aligned", "weight matching", "activation matching", "activation matching, all samples"),
+        *("not aligned", "weight matching", "covariance matching", "activation matching"),
+        "activation matching, all samples",
         *("activation matching on noise", "deep align", "deep align + 2 sinkhorn", "sinkhorn 2"),
     ]
     for result in results.values():
