@@ -10,6 +10,7 @@ import hashlib
 import json
 import logging
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -50,11 +51,32 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         ) from error
 
 
+@contextmanager
+def new_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A temporary folder to fill, which becomes ``path`` when all went well and vanishes when not."""
+    path = Path(path)
+    if path.exists():
+        raise FileExistsError(f"{path} exists already, and a folder is never overwritten; remove it or choose another")
+    temporary = Path(tempfile.mkdtemp(dir=path.absolute().parent, prefix=f".{path.name}."))
+    try:
+        yield temporary
+        os.chmod(temporary, 0o777 & ~_umask())  # as of mkstemp
+        os.replace(temporary, path)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
 def save_tensors(tensors: Mapping[str, Tensor], path: str | os.PathLike[str], meta: Mapping[str, str]) -> None:
-    """Write ``tensors`` and ``meta`` to ``path``; the file appears complete or not at all."""
-    plain = {k: v.detach().cpu().contiguous().clone() for k, v in tensors.items()}
+    """Write ``tensors`` and ``meta`` with a digest to ``path``; the file appears complete or not at all."""
+    plain = in_memory(tensors)
     with replacing(path) as temporary:
         safetensors.torch.save_file(plain, temporary, {**meta, DIGEST: _digest(plain, meta)})
+
+
+def in_memory(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Copies on the CPU, each with memory of its own, as safetensors wants them."""
+    return {k: v.detach().cpu().contiguous().clone() for k, v in tensors.items()}
 
 
 def _umask() -> int:
