@@ -72,4 +72,4 @@ def test_distances_between_files(graphs, tmp_path):
     torch.testing.assert_close(align.pairwise_distance(paths), align.pairwise_distance(graphs))
     found, expected = (align.match_many(networks).between(0, 1).maps for networks in (paths, graphs))
     torch.testing.assert_close(dict(found), dict(expected))
-    assert align.match(*paths[:2]).method == "deep_align"
+    assert align.match(*paths[:2]).candidates[0].method == "deep_align"

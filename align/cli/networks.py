@@ -1,0 +1,166 @@
+"""From the words of a command line to networks, and back to files."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from wsgraph import Spec, WeightGraph, to_graph
+from wsgraph.checkpoints import Checkpoint, read_checkpoint
+from wsgraph.huggingface import model_of
+from wsgraph.inputs import usual_input
+from wsgraph.modules import tensors_of, with_entries
+from wsgraph.sequential import spec_of_state_dict
+
+from ..zoo.architectures import ARCHITECTURES, imported
+from .options import Shape
+
+WRAPPERS = ("module.", "_orig_mod.")
+"""What DataParallel and torch.compile put before the names of a state dict."""
+ADVICE = "Name the class of the network: --model package.module:Class"
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """A network from a file.
+
+    Attributes:
+        checkpoint: The file.
+        network: A module, or the state dict where no class is known.
+        prefix: What stands before the module's names in the file.
+    """
+
+    checkpoint: Checkpoint
+    network: Any
+    prefix: str = ""
+
+    def write(self, network: Any, path: str | os.PathLike[str]) -> None:
+        """Another network of this architecture, in a file like this one's; entries it does not know are kept."""
+        tensors = tensors_of(network) if isinstance(network, nn.Module) else network
+        self.checkpoint.write({self.prefix + name: tensor for name, tensor in tensors.items()}, path)
+
+
+@dataclass(frozen=True, eq=False)
+class Networks:
+    """All networks of a command, and how their symmetry is known: ``example_input`` or ``spec``, by name."""
+
+    loaded: list[Loaded]
+    symmetry: dict[str, Any]
+
+    @property
+    def all(self) -> list[Any]:
+        return [one.network for one in self.loaded]
+
+    @property
+    def graph(self) -> WeightGraph:
+        """Of the first one."""
+        return to_graph(self.loaded[0].network, **self.symmetry)
+
+
+def load(args: argparse.Namespace, paths: Sequence[str], run: str = "") -> Networks:
+    """The networks at some paths.
+
+    Args:
+        args: With ``model`` and ``example_input``.
+        paths: Files or folders.
+        run: Who must be able to run them, in words; empty where tensors may be enough.
+    """
+    checkpoints = [read_checkpoint(path) for path in paths]
+    template = _template(args.model, checkpoints)
+    if template is None:
+        if run:
+            raise ValueError(f"{run} runs the networks, and tensors alone do not say how. {ADVICE}")
+        loaded = [Loaded(checkpoint, checkpoint.tensors) for checkpoint in checkpoints]
+        return Networks(loaded, {"spec": _chain(checkpoints[0])})
+    what = args.model or type(template).__name__
+    example = _example(args.example_input, template, what)
+    return Networks([_filled(template, checkpoint, what) for checkpoint in checkpoints], {"example_input": example})
+
+
+def own_network(name: str) -> nn.Module:
+    """The network that ``package.module:Name`` makes; modules in the current folder are found, too."""
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())  # last, so that no file of the user's hides an installed package
+    found = ARCHITECTURES.get(name) or imported(name)
+    if found is None:
+        raise ValueError(f"{name!r}: its module has no such name, expected a class, or a function that makes a network")
+    try:
+        made = found if isinstance(found, nn.Module) else found()
+    except TypeError as error:
+        raise ValueError(
+            f"{name!r} cannot be called without arguments ({error}); name a function of yours that returns the network"
+        ) from error
+    if not isinstance(made, nn.Module):
+        raise ValueError(f"{name!r} makes a {type(made).__name__}, expected an nn.Module")
+    return made.eval()
+
+
+def _template(name: str | None, checkpoints: Sequence[Checkpoint]) -> nn.Module | None:
+    if name is not None:
+        return own_network(name)
+    folders = [checkpoint.path for checkpoint in checkpoints if checkpoint.path.is_dir()]
+    return model_of(folders[0]) if folders else None
+
+
+def _chain(checkpoint: Checkpoint) -> Spec:
+    """The symmetry of a plain chain of layers, with a warning, for whether it is one cannot be told from tensors."""
+    try:
+        spec = spec_of_state_dict(checkpoint.tensors)
+    except ValueError as error:
+        raise ValueError(f"{checkpoint.path}: {error} {ADVICE}") from error
+    warnings.warn(
+        f"{checkpoint.path} is taken for a plain chain of layers; where layers branch, add up or are transposed "
+        "convolutions, name the class of the network: --model package.module:Class",
+        stacklevel=2,
+    )
+    return spec
+
+
+def _filled(template: nn.Module, checkpoint: Checkpoint, what: str) -> Loaded:
+    prefix, known = _prefix(checkpoint.tensors, tensors_of(template)), checkpoint.tensors
+    plain = {name.removeprefix(prefix): tensor for name, tensor in known.items()}
+    try:
+        return Loaded(checkpoint, with_entries(template, plain, what).eval(), prefix)
+    except ValueError as error:
+        raise ValueError(f"{checkpoint.path}: {error}") from error
+
+
+def _prefix(tensors: dict[str, Tensor], known: dict[str, Tensor]) -> str:
+    """What wrappers put before all names, unless the module's own begin so."""
+    prefix = ""
+    while tensors and (more := [w for w in WRAPPERS if all(name.startswith(prefix + w) for name in tensors)]):
+        if any(name.startswith(prefix + more[0]) for name in known):
+            break
+        prefix += more[0]
+    return prefix
+
+
+def _example(shape: Shape | None, template: nn.Module, what: str) -> Any:
+    if shape is None:
+        try:
+            return usual_input(template)
+        except ValueError as error:
+            raise ValueError(
+                f"cannot tell what {what} is called with; pass its shape, batch first: --example-input 2,3,32,32, or "
+                "2,16:tokens for whole numbers"
+            ) from error
+    generator = torch.Generator().manual_seed(0)
+    if not shape.tokens:
+        return torch.randn(shape.sizes, generator=generator)
+    sizes = [module.num_embeddings for module in template.modules() if isinstance(module, nn.Embedding)]
+    return torch.randint(min(sizes, default=2), shape.sizes, generator=generator)
+
+
+def require_picture_folder(path: Path | None) -> None:
+    """Raise, before any work is done, if there is no folder for a picture."""
+    if path is not None and not path.absolute().parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} into; make it first")
