@@ -82,6 +82,7 @@ def load(args: argparse.Namespace, paths: Sequence[str], run: str = "") -> Netwo
         loaded = [Loaded(checkpoint, checkpoint.tensors) for checkpoint in checkpoints]
         return Networks(loaded, {"spec": _chain(checkpoints[0])})
     what = args.model or type(template).__name__
+    template = template.to(_wide(checkpoints))
     example = _example(args.example_input, template, what)
     return Networks([_filled(template, checkpoint, what) for checkpoint in checkpoints], {"example_input": example})
 
@@ -125,9 +126,17 @@ def _chain(checkpoint: Checkpoint) -> Spec:
     return spec
 
 
+def _wide(checkpoints: Sequence[Checkpoint]) -> torch.dtype:
+    """A type to compute in that holds all numbers exactly: files may mix them, or have them too short to add up."""
+    doubles = any(t.dtype == torch.float64 for checkpoint in checkpoints for t in checkpoint.tensors.values())
+    return torch.float64 if doubles else torch.float32
+
+
 def _filled(template: nn.Module, checkpoint: Checkpoint, what: str) -> Loaded:
-    prefix, known = _prefix(checkpoint.tensors, tensors_of(template)), checkpoint.tensors
-    plain = {name.removeprefix(prefix): tensor for name, tensor in known.items()}
+    held, known = checkpoint.tensors, tensors_of(template)
+    prefix = _prefix(held, known)
+    plain = {name.removeprefix(prefix): tensor for name, tensor in held.items()}
+    plain = {name: t.to(known[name].dtype) if name in known else t for name, t in plain.items()}
     try:
         return Loaded(checkpoint, with_entries(template, plain, what).eval(), prefix)
     except ValueError as error:
@@ -155,7 +164,8 @@ def _example(shape: Shape | None, template: nn.Module, what: str) -> Any:
             ) from error
     generator = torch.Generator().manual_seed(0)
     if not shape.tokens:
-        return torch.randn(shape.sizes, generator=generator)
+        like = next(tensor for tensor in tensors_of(template).values() if tensor.is_floating_point())
+        return torch.randn(shape.sizes, generator=generator).to(like)
     sizes = [module.num_embeddings for module in template.modules() if isinstance(module, nn.Embedding)]
     return torch.randint(min(sizes, default=2), shape.sizes, generator=generator)
 
