@@ -71,7 +71,7 @@ def save_tensors(tensors: Mapping[str, Tensor], path: str | os.PathLike[str], me
     """Write ``tensors`` and ``meta`` with a digest to ``path``; the file appears complete or not at all."""
     plain = in_memory(tensors)
     with replacing(path) as temporary:
-        safetensors.torch.save_file(plain, temporary, {**meta, DIGEST: _digest(plain, meta)})
+        safetensors.torch.save_file(plain, temporary, {**meta, DIGEST: digest_of(plain, meta)})
 
 
 def in_memory(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -104,7 +104,7 @@ def read_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[
     expected = meta.pop(DIGEST, None)
     if expected is None:
         log.info("%s has no digest: whether it is damaged cannot be told", path)
-    elif (got := _digest(tensors, meta)) != expected:
+    elif (got := digest_of(tensors, meta)) != expected:
         raise ValueError(
             f"{path} is damaged: the SHA-256 of its content is {got}, but it says {expected}. Get or save it again."
         )
@@ -122,7 +122,7 @@ def _advice(path: str | os.PathLike[str]) -> str:
     return "It may be truncated; save it again."
 
 
-def _digest(tensors: Mapping[str, Tensor], meta: Mapping[str, str]) -> str:
+def digest_of(tensors: Mapping[str, Tensor], meta: Mapping[str, str]) -> str:
     """SHA-256 over metadata, and names, types, shapes and bytes of the tensors."""
     sha = hashlib.sha256(json.dumps(dict(meta), sort_keys=True).encode())
     for name, tensor in sorted(tensors.items()):
