@@ -12,7 +12,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from .files import in_memory, read_tensors, replacing
+from .files import DIGEST, digest_of, in_memory, read_any_tensors, replacing
 from .huggingface import trained_model
 from .sharded import read_folder, write_folder
 
@@ -64,7 +64,11 @@ def read_checkpoint(path: AnyPath) -> Checkpoint:
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}; expected {EXPECTED}")
     if path.suffix == SAFE:
-        return Checkpoint(path, *read_tensors(path))
+        tensors, meta = read_any_tensors(path)
+        others = {k: v for k, v in meta.items() if k != DIGEST}
+        if DIGEST in meta and meta[DIGEST] == digest_of(tensors, others):
+            meta = others  # it is one of ours, and does not fit other tensors
+        return Checkpoint(path, tensors, meta)
     if path.suffix in PICKLED:
         return Checkpoint(path, _read_pickled(path))
     raise ValueError(f"{path} ends in {path.suffix or 'nothing'!r}, expected {EXPECTED}; rename it to what it is")

@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import safetensors
 import safetensors.torch
@@ -95,12 +96,7 @@ def load_tensors(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Ten
 
 def read_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Tensors and metadata of a safetensors file; one with a digest must be what it was when it was written."""
-    try:
-        with safetensors.safe_open(str(path), framework="pt") as file:
-            meta = file.metadata() or {}
-            tensors = {k: file.get_tensor(k) for k in file.keys()}  # noqa: SIM118 - not a dict
-    except safetensors.SafetensorError as error:
-        raise ValueError(f"{path} is not a readable safetensors file: {error}. {_advice(path)}") from error
+    tensors, meta = read_any_tensors(path)
     expected = meta.pop(DIGEST, None)
     if expected is None:
         log.info("%s has no digest: whether it is damaged cannot be told", path)
@@ -109,6 +105,27 @@ def read_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[
             f"{path} is damaged: the SHA-256 of its content is {got}, but it says {expected}. Get or save it again."
         )
     return tensors, meta
+
+
+def read_any_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Tensors and metadata of a safetensors file, whoever wrote it."""
+    with _open(path) as file:
+        return {k: file.get_tensor(k) for k in file.keys()}, file.metadata() or {}  # noqa: SIM118 - not a dict
+
+
+def read_header(path: str | os.PathLike[str]) -> tuple[list[str], dict[str, str]]:
+    """Names of the tensors and metadata of a safetensors file."""
+    with _open(path) as file:
+        return list(file.keys()), file.metadata() or {}
+
+
+@contextmanager
+def _open(path: str | os.PathLike[str]) -> Iterator[Any]:
+    try:
+        with safetensors.safe_open(str(path), framework="pt") as file:
+            yield file
+    except safetensors.SafetensorError as error:
+        raise ValueError(f"{path} is not a readable safetensors file: {error}. {_advice(path)}") from error
 
 
 def _advice(path: str | os.PathLike[str]) -> str:

@@ -6,12 +6,11 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-import safetensors
 import safetensors.torch
 from torch import Tensor
 
 from . import plain
-from .files import in_memory, new_folder, read_tensors
+from .files import in_memory, new_folder, read_any_tensors, read_header
 
 WHOLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -21,7 +20,7 @@ CONFIG = "config.json"
 def read_folder(folder: Path) -> dict[str, Tensor]:
     """The state dict of a folder, in the order of its index."""
     places = _places(folder)
-    files = {name: read_tensors(folder / name)[0] for name in dict.fromkeys(places.values())}
+    files = {name: read_any_tensors(folder / name)[0] for name in dict.fromkeys(places.values())}
     for key, name in places.items():
         if key not in files[name]:
             raise ValueError(f"{folder / INDEX} says that '{key}' is in {name}, but it is not; get the folder again")
@@ -45,7 +44,7 @@ def write_folder(tensors: Mapping[str, Tensor], folder: Path, source: Path) -> N
         )
         for name in weights:
             shard = {key: tensors[key] for key, place in places.items() if place == name}
-            safetensors.torch.save_file(in_memory(shard), temporary / name, _meta(source / name))
+            safetensors.torch.save_file(in_memory(shard), temporary / name, read_header(source / name)[1] or None)
 
 
 def _places(folder: Path) -> dict[str, str]:
@@ -63,8 +62,7 @@ def _places(folder: Path) -> dict[str, str]:
             f"{folder} is a folder without {WHOLE} or {INDEX}, expected one of Hugging Face with safetensors; pass a "
             "file, or save the model there by save_pretrained(folder)"
         )
-    with safetensors.safe_open(str(folder / WHOLE), framework="pt") as file:
-        return dict.fromkeys(file.keys(), WHOLE)
+    return dict.fromkeys(read_header(folder / WHOLE)[0], WHOLE)
 
 
 def _require_shard(folder: Path, key: str, name: object) -> None:
@@ -75,8 +73,3 @@ def _require_shard(folder: Path, key: str, name: object) -> None:
         )
     if not (folder / name).is_file():
         raise FileNotFoundError(f"{folder / INDEX} names {name}, which is not there; get the folder again")
-
-
-def _meta(path: Path) -> dict[str, str] | None:
-    with safetensors.safe_open(str(path), framework="pt") as file:
-        return file.metadata()

@@ -32,14 +32,14 @@ def inspect(args: argparse.Namespace) -> Report:
     """A file's facts, and the symmetry of its network or why it is not known."""
     from wsgraph.checkpoints import read_checkpoint
 
-    from .networks import load
+    from .networks import understood
 
     checkpoint = read_checkpoint(args.file)
     facts = _facts(checkpoint)
     try:
-        networks = load(args, [args.file])
+        networks = understood(args, [checkpoint])
         spec, prefix = networks.graph.spec, networks.loaded[0].prefix
-    except ValueError as error:
+    except (ValueError, ImportError) as error:
         if args.model is not None:
             raise
         return Report({**facts, "groups": None, "unknown": None, "problem": str(error)}, [*_lines(facts), str(error)])

@@ -67,14 +67,18 @@ class Networks:
 
 
 def load(args: argparse.Namespace, paths: Sequence[str], run: str = "") -> Networks:
-    """The networks at some paths.
+    """The networks at some paths; see :func:`understood`."""
+    return understood(args, [read_checkpoint(path) for path in paths], run)
+
+
+def understood(args: argparse.Namespace, checkpoints: Sequence[Checkpoint], run: str = "") -> Networks:
+    """The networks in some files.
 
     Args:
         args: With ``model`` and ``example_input``.
-        paths: Files or folders.
-        run: Who must be able to run them, in words; empty where tensors may be enough.
+        checkpoints: Files or folders.
+        run: Who must be able to run the networks, in words; empty where tensors may be enough.
     """
-    checkpoints = [read_checkpoint(path) for path in paths]
     template = _template(args.model, checkpoints)
     if template is None:
         if run:

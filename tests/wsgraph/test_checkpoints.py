@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from wsgraph import Permutation, to_graph, trace
 from wsgraph.checkpoints import opened, read_checkpoint, require_output
+from wsgraph.files import save_tensors
 
 ENDINGS = [".safetensors", ".pt", ".pth"]
 
@@ -48,6 +49,14 @@ def test_metadata_is_kept_to_the_letter(tensors, tmp_path):
         with safe_open(tmp_path / "out.safetensors", "pt") as file:
             assert file.metadata() == meta
         assert (tmp_path / "out.safetensors").read_bytes() == (tmp_path / f"{name}.safetensors").read_bytes()
+
+
+def test_a_digest_of_ours_goes_and_anybody_elses_stays(tensors, tmp_path):
+    path = tmp_path / "a.safetensors"
+    save_tensors(tensors, path, {"kind": "mine"})
+    assert read_checkpoint(path).meta == {"kind": "mine"}
+    write(tensors, path, {"digest": "theirs"})
+    assert read_checkpoint(path).meta == {"digest": "theirs"}
 
 
 def test_a_state_dict_beside_other_things_is_found(tensors, tmp_path):
@@ -183,6 +192,12 @@ def test_an_index_that_is_wrong(what, sharded):
     (sharded[0] / "model.safetensors.index.json").write_text(text)
     with pytest.raises(kind, match=message):
         read_checkpoint(sharded[0])
+
+
+def test_a_damaged_file_in_a_folder(tmp_path):
+    (tmp_path / "model.safetensors").write_bytes(b"no tensors")
+    with pytest.raises(ValueError, match=r"model.safetensors is not a readable safetensors file"):
+        read_checkpoint(tmp_path)
 
 
 def test_a_folder_without_weights(tmp_path):

@@ -1,6 +1,7 @@
 """``wsalign inspect`` and ``wsalign draw``."""
 
 import json
+import sys
 
 import pytest
 import torch
@@ -34,6 +35,15 @@ def test_what_is_no_chain_is_inspected_all_the_same(run, home):
     code, _, err = run("draw odd.safetensors -o odd.png")
     assert code == 1
     assert "cannot read the architecture off the state dict" in err
+
+
+def test_a_folder_is_inspected_without_transformers(run, home, monkeypatch):
+    (home / "hub").mkdir()
+    save_file({"w": torch.ones(2, 2)}, home / "hub" / "model.safetensors")
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    _, out, _ = run("inspect hub --json")
+    assert json.loads(out)["weights"] == 4
+    assert "transformers is needed and not installed" in json.loads(out)["problem"]
 
 
 def test_entries_that_the_network_does_not_know(run, home):
