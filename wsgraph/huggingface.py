@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from .modules import with_entries
+from .entries import with_entries
 from .sharded import CONFIG
 
 

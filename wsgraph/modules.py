@@ -60,29 +60,3 @@ def double_copy(module: nn.Module, jitter: torch.Generator | None = None) -> nn.
         return new
 
     return with_tensors(module, map_tied(tensors_of(module), convert)).double().eval()
-
-
-def with_entries(module: nn.Module, tensors: Mapping[str, Tensor], what: str) -> nn.Module:
-    """A copy of ``module`` that holds the entries of a state dict from elsewhere; those it does not know are left out.
-
-    Args:
-        module: The template.
-        tensors: State dict entries; of tied ones, one name is enough.
-        what: Name of the module in messages.
-    """
-    held = tensors_of(module)
-    given = {id(held[name]) for name in held if name in tensors}
-    missing = [name for name, tensor in held.items() if id(tensor) not in given]
-    if missing:
-        others = [name for name in tensors if name not in held]
-        raise ValueError(
-            f"{what} has {len(missing)} entries that the checkpoint lacks, such as '{missing[0]}'; those of the "
-            f"checkpoint that it does not know: {others[:3] or 'none'}. Pass the class that was trained"
-        )
-    for name in held:
-        if name in tensors and tensors[name].shape != held[name].shape:
-            raise ValueError(
-                f"'{name}' has shape {tuple(tensors[name].shape)} in the checkpoint and {tuple(held[name].shape)} in "
-                f"{what}; pass the class, with the sizes, that was trained"
-            )
-    return with_tensors(module, {name: tensors[name] for name in held if name in tensors})

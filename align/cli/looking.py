@@ -38,12 +38,12 @@ def inspect(args: argparse.Namespace) -> Report:
     facts = _facts(checkpoint)
     try:
         networks = understood(args, [checkpoint])
-        spec, prefix = networks.graph.spec, networks.loaded[0].prefix
+        spec, names = networks.graph.spec, networks.loaded[0].names
     except (ValueError, ImportError) as error:
         if args.model is not None:
             raise
         return Report({**facts, "groups": None, "unknown": None, "problem": str(error)}, [*_lines(facts), str(error)])
-    unknown = [name for name in checkpoint.tensors if name.removeprefix(prefix) not in spec.params]
+    unknown = [name for name in checkpoint.tensors if names.get(name, name) not in spec.params]
     more = [f"kept as they are, for the network does not know them: {', '.join(unknown)}"] if unknown else []
     data = {**facts, "groups": _groups(spec), "unknown": unknown, "problem": None}
     return Report(data, [*_lines(facts), "", str(spec), *more])

@@ -6,26 +6,25 @@ import argparse
 import os
 import sys
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from wsgraph import Spec, WeightGraph, to_graph
 from wsgraph.checkpoints import Checkpoint, read_checkpoint
+from wsgraph.entries import entry_names, with_entries
 from wsgraph.huggingface import model_of
 from wsgraph.inputs import usual_input
-from wsgraph.modules import tensors_of, with_entries
+from wsgraph.modules import tensors_of
 from wsgraph.sequential import spec_of_state_dict
 
 from ..zoo.architectures import ARCHITECTURES, imported
 from .options import Shape
 
-WRAPPERS = ("module.", "_orig_mod.")
-"""What DataParallel and torch.compile put before the names of a state dict."""
 ADVICE = "Name the class of the network: --model package.module:Class"
 
 
@@ -36,17 +35,18 @@ class Loaded:
     Attributes:
         checkpoint: The file.
         network: A module, or the state dict where no class is known.
-        prefix: What stands before the module's names in the file.
+        names: Of a module, name in the file → name in the module.
     """
 
     checkpoint: Checkpoint
     network: Any
-    prefix: str = ""
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def write(self, network: Any, path: str | os.PathLike[str]) -> None:
         """Another network of this architecture, in a file like this one's; entries it does not know are kept."""
         tensors = tensors_of(network) if isinstance(network, nn.Module) else network
-        self.checkpoint.write({self.prefix + name: tensor for name, tensor in tensors.items()}, path)
+        names = {name: self.names.get(name, name) for name in self.checkpoint.tensors}
+        self.checkpoint.write({name: tensors[own] for name, own in names.items() if own in tensors}, path)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,24 +137,11 @@ def _wide(checkpoints: Sequence[Checkpoint]) -> torch.dtype:
 
 
 def _filled(template: nn.Module, checkpoint: Checkpoint, what: str) -> Loaded:
-    held, known = checkpoint.tensors, tensors_of(template)
-    prefix = _prefix(held, known)
-    plain = {name.removeprefix(prefix): tensor for name, tensor in held.items()}
-    plain = {name: t.to(known[name].dtype) if name in known else t for name, t in plain.items()}
     try:
-        return Loaded(checkpoint, with_entries(template, plain, what).eval(), prefix)
+        filled = with_entries(template, checkpoint.tensors, what).eval()
+        return Loaded(checkpoint, filled, entry_names(template, checkpoint.tensors))
     except ValueError as error:
         raise ValueError(f"{checkpoint.path}: {error}") from error
-
-
-def _prefix(tensors: dict[str, Tensor], known: dict[str, Tensor]) -> str:
-    """What wrappers put before all names, unless the module's own begin so."""
-    prefix = ""
-    while tensors and (more := [w for w in WRAPPERS if all(name.startswith(prefix + w) for name in tensors)]):
-        if any(name.startswith(prefix + more[0]) for name in known):
-            break
-        prefix += more[0]
-    return prefix
 
 
 def _example(shape: Shape | None, template: nn.Module, what: str) -> Any:

@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from wsgraph.checkpoints import AnyPath, read_checkpoint
+from wsgraph.entries import with_entries
 from wsgraph.files import digest_of
-from wsgraph.modules import tensors_of, with_entries
+from wsgraph.modules import tensors_of
 from wsgraph.weights import require_finite
 
 from ..data import DataSet
@@ -88,11 +89,10 @@ class GivenZoo(Zoo):
 
     def tensors(self, number: int) -> Tensors:
         """A network's state dict, in the types of the module; entries that it does not know are left out."""
-        path, known = self.files[number], tensors_of(self.template)
+        path = self.files[number]
         found = read_checkpoint(path).tensors
         try:
-            held = {name: t.to(known[name].dtype) for name, t in found.items() if name in known}
-            filled = tensors_of(with_entries(self.template, {**found, **held}, type(self.template).__name__))
+            filled = tensors_of(with_entries(self.template, found, type(self.template).__name__))
             require_finite(filled)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error

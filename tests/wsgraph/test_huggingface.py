@@ -18,6 +18,7 @@ class PreTrainedModel(nn.Module):
     """What all models of ``transformers`` are."""
 
     main_input_name = "input_ids"
+    base_model_prefix = "base"
     dummy_inputs = {"input_ids": torch.tensor([[7, 6, 0], [1, 2, 3]])}  # noqa: RUF012
 
 
