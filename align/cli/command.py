@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -41,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{PROGRAM} {args.command}: {_reason(error)}\n")
         return FAILED
     if args.json:
-        sys.stdout.write(json.dumps(report.data, indent=2) + "\n")
+        sys.stdout.write(json.dumps(_finite(report.data), indent=2) + "\n")
     else:
         _show(report)
     return 0
@@ -63,6 +64,15 @@ def _show(report: Report) -> None:
     console = Console(markup=False, highlight=False)  # brackets in a path are no markup
     for part in report.shown:
         console.print(part, soft_wrap=isinstance(part, str))
+
+
+def _finite(value: Any) -> Any:
+    """Plain data without what JSON cannot say: null in place of NaN and infinity."""
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _reason(error: Exception) -> str:

@@ -38,6 +38,14 @@ def test_numbers_as_targets(run, home):
     assert "–" in out
 
 
+def test_what_is_no_number_is_null_in_json(run, home):
+    held = load_file(home / "data.safetensors")
+    save_file({**held, "inputs": torch.full((64, 4), torch.inf)}, home / "wild.safetensors")
+    _, out, _ = run("barrier a.pt b.pt --model nets:Net --data wild.safetensors --points 3 --method identity --json")
+    assert "NaN" not in out
+    assert json.loads(out)["curves"]["not aligned"]["loss"] == [None] * 3
+
+
 def test_distances_are_those_of_the_package(run, home):
     _, out, _ = run("distance a.safetensors b.safetensors --json")
     with pytest.warns(UserWarning, match="assuming a plain chain"):
