@@ -18,12 +18,12 @@ from torch import Tensor, nn
 from wsgraph import Permutation, Spec, WeightGraph, plain
 from wsgraph.files import load_tensors, save_tensors
 from wsgraph.inputs import ExampleInput, infer_example_input
+from wsgraph.sums import squared_distance
 from wsgraph.ties import untied
 from wsgraph.verify import moved
 
 from .projection.assignment import hard_maps_of
 from .projection.sinkhorn import soft_maps
-from .sums import squared_distance
 
 N = TypeVar("N")
 KIND = "align.Alignment"
@@ -154,7 +154,7 @@ class Alignment:
         return Permutation.nearly(self.spec, soft_maps(self.spec, self.scores, temperature, iterations))
 
     def apply(self, network: N) -> N:
-        """b, permuted to match a (module, WeightGraph or state dict of b's architecture)."""
+        """b, permuted to match a (module, WeightGraph or state dict of b's architecture, or the path of one)."""
         return self.permutation.apply(network)  # type: ignore[call-overload]
 
     @property

@@ -73,7 +73,7 @@ def match_many(
     ``merge_many`` and ``universe``, which are the same then, maximise the agreement of all pairs by its scores.
 
     Args:
-        networks: Modules, graphs or state dicts.
+        networks: Modules, graphs, state dicts or paths.
         strategy: ``reference`` aligns each to the first by ``method``. ``merge_many`` then lets each in turn match the
             mean of the others until nothing moves. ``universe`` goes on group by group: in each group all networks in
             turn match the others, so that none is finished before the rest have spoken.

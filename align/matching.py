@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from wsgraph import Permutation, Spec, WeightGraph
+from wsgraph.checkpoints import opened
 from wsgraph.modules import with_tensors
 from wsgraph.randomness import seeded
 
@@ -44,7 +45,8 @@ def match(
     """Find how network b must be permuted to match network a.
 
     Args:
-        a: The reference: a module, its WeightGraph, or its state dict (see :func:`wsgraph.to_graph`).
+        a: The reference: a module, its WeightGraph, its state dict (see :func:`wsgraph.to_graph`), or a path: that of a
+            state dict (``.safetensors``, ``.pt``) or of a folder of Hugging Face.
         b: The network to permute, of the same architecture.
         method: One of :data:`align.methods.METHODS`, or several joined by ``+``: each starts from the result of the one
             before, as in ``"weight_matching+sinkhorn"``. ``auto`` tries the cheap ones and keeps the best by what the
@@ -73,6 +75,7 @@ def match(
             f"match(a, b, method): the third argument is the method, one of {list(METHODS)}, got "
             f"{type(method).__name__}; example inputs go into example_input=, data goes into data="
         )
+    a, b = opened(a), opened(b)
     request = Request(a, b, None, data, samples, example_input, spec, generator or seeded(seed), aligner)
     require_request(method, request, options, COMMON)
     a, b = read_state_dicts((a, b), example_input, spec)

@@ -9,7 +9,7 @@ from collections.abc import Hashable
 from torch import nn
 
 from .architecture import architecture_key
-from .inputs import ExampleInput, as_call, infer_example_input
+from .inputs import ExampleInput, as_call, usual_input
 from .modules import tensors_of
 from .spec import Spec
 from .verify import require_callable, verify_spec
@@ -39,7 +39,7 @@ def confirm(model: nn.Module, spec: Spec, example_input: ExampleInput | None = N
         return
     if example_input is None:
         try:
-            example_input = infer_example_input(model)
+            example_input = usual_input(model)
         except ValueError:
             warnings.warn(
                 f"the Spec was not checked against {type(model).__name__}, because there is no input to run it on: "

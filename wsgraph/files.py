@@ -10,10 +10,12 @@ import hashlib
 import json
 import logging
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import safetensors
 import safetensors.torch
@@ -50,11 +52,32 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         ) from error
 
 
+@contextmanager
+def new_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A temporary folder to fill, which becomes ``path`` when all went well and vanishes when not."""
+    path = Path(path)
+    if path.exists():
+        raise FileExistsError(f"{path} exists already, and a folder is never overwritten; remove it or choose another")
+    temporary = Path(tempfile.mkdtemp(dir=path.absolute().parent, prefix=f".{path.name}."))
+    try:
+        yield temporary
+        os.chmod(temporary, 0o777 & ~_umask())  # as of mkstemp
+        os.replace(temporary, path)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
 def save_tensors(tensors: Mapping[str, Tensor], path: str | os.PathLike[str], meta: Mapping[str, str]) -> None:
-    """Write ``tensors`` and ``meta`` to ``path``; the file appears complete or not at all."""
-    plain = {k: v.detach().cpu().contiguous().clone() for k, v in tensors.items()}
+    """Write ``tensors`` and ``meta`` with a digest to ``path``; the file appears complete or not at all."""
+    plain = in_memory(tensors)
     with replacing(path) as temporary:
-        safetensors.torch.save_file(plain, temporary, {**meta, DIGEST: _digest(plain, meta)})
+        safetensors.torch.save_file(plain, temporary, {**meta, DIGEST: digest_of(plain, meta)})
+
+
+def in_memory(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Copies on the CPU, each with memory of its own, as safetensors wants them."""
+    return {k: v.detach().cpu().contiguous().clone() for k, v in tensors.items()}
 
 
 def _umask() -> int:
@@ -73,20 +96,36 @@ def load_tensors(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Ten
 
 def read_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Tensors and metadata of a safetensors file; one with a digest must be what it was when it was written."""
-    try:
-        with safetensors.safe_open(str(path), framework="pt") as file:
-            meta = file.metadata() or {}
-            tensors = {k: file.get_tensor(k) for k in file.keys()}  # noqa: SIM118 - not a dict
-    except safetensors.SafetensorError as error:
-        raise ValueError(f"{path} is not a readable safetensors file: {error}. {_advice(path)}") from error
+    tensors, meta = read_any_tensors(path)
     expected = meta.pop(DIGEST, None)
     if expected is None:
         log.info("%s has no digest: whether it is damaged cannot be told", path)
-    elif (got := _digest(tensors, meta)) != expected:
+    elif (got := digest_of(tensors, meta)) != expected:
         raise ValueError(
             f"{path} is damaged: the SHA-256 of its content is {got}, but it says {expected}. Get or save it again."
         )
     return tensors, meta
+
+
+def read_any_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Tensors and metadata of a safetensors file, whoever wrote it."""
+    with _open(path) as file:
+        return {k: file.get_tensor(k) for k in file.keys()}, file.metadata() or {}  # noqa: SIM118 - not a dict
+
+
+def read_header(path: str | os.PathLike[str]) -> tuple[list[str], dict[str, str]]:
+    """Names of the tensors and metadata of a safetensors file."""
+    with _open(path) as file:
+        return list(file.keys()), file.metadata() or {}
+
+
+@contextmanager
+def _open(path: str | os.PathLike[str]) -> Iterator[Any]:
+    try:
+        with safetensors.safe_open(str(path), framework="pt") as file:
+            yield file
+    except safetensors.SafetensorError as error:
+        raise ValueError(f"{path} is not a readable safetensors file: {error}. {_advice(path)}") from error
 
 
 def _advice(path: str | os.PathLike[str]) -> str:
@@ -100,7 +139,7 @@ def _advice(path: str | os.PathLike[str]) -> str:
     return "It may be truncated; save it again."
 
 
-def _digest(tensors: Mapping[str, Tensor], meta: Mapping[str, str]) -> str:
+def digest_of(tensors: Mapping[str, Tensor], meta: Mapping[str, str]) -> str:
     """SHA-256 over metadata, and names, types, shapes and bytes of the tensors."""
     sha = hashlib.sha256(json.dumps(dict(meta), sort_keys=True).encode())
     for name, tensor in sorted(tensors.items()):

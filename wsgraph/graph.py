@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Iterator, Mapping
 from html import escape
@@ -14,6 +13,7 @@ from torch_geometric.data import Data
 from torch_geometric.data.storage import GlobalStorage
 
 from .blocks import Block
+from .checkpoints import AnyPath, opened
 from .confirming import confirm
 from .inputs import ExampleInput
 from .modules import tensors_of, with_tensors
@@ -233,7 +233,7 @@ class WeightGraph(Data):
 
 
 def to_graph(
-    network: nn.Module | Mapping[str, Tensor],
+    network: nn.Module | Mapping[str, Tensor] | AnyPath,
     example_input: ExampleInput | None = None,
     *,
     spec: Spec | None = None,
@@ -246,7 +246,8 @@ def to_graph(
 
     Args:
         network: A module, or the state dict of a plain MLP or CNN whose layers come in order. Whether it is one cannot
-            be told from tensors, hence a warning: for anything else pass ``spec`` or the module.
+            be told from tensors, hence a warning: for anything else pass ``spec`` or the module. Or the path of one of
+            them (see :mod:`wsgraph.checkpoints`).
         example_input: What :func:`wsgraph.trace` needs when it cannot infer it.
         spec: A ready Spec; nothing is traced then.
         verify: Whether the Spec, traced or ready, is checked against the module numerically (once per architecture).
@@ -258,6 +259,7 @@ def to_graph(
         >>> graph.edge_index.shape
         torch.Size([2, 112])
     """
+    network = opened(network)
     if isinstance(network, nn.Module):
         tensors: dict[str, Tensor] = tensors_of(network)
         if spec is None:
@@ -282,8 +284,7 @@ def to_graph(
             square = square_convolutions(tensors)
             warnings.warn(_ASSUMED + _SQUARE.format(square) * bool(square), stacklevel=2)
     else:
-        load = "; load it first: safetensors.torch.load_file(path)" if isinstance(network, (str, os.PathLike)) else ""
-        raise TypeError(f"to_graph expects an nn.Module or a state dict, got {type(network).__name__}{load}")
+        raise TypeError(f"to_graph expects an nn.Module, a state dict or a path, got {type(network).__name__}")
     spec.check(tensors)
     require_numbers(spec, tensors)
     require_finite(tensors)

@@ -31,6 +31,14 @@ def as_call(example_input: ExampleInput) -> tuple[tuple[Any, ...], dict[str, Any
     return (tuple(example_input) if isinstance(example_input, (tuple, list)) else (example_input,)), {}
 
 
+def usual_input(model: nn.Module) -> ExampleInput:
+    """The tokens that a model of ``transformers`` names for such trials, else what can be inferred."""
+    named = getattr(model, "dummy_inputs", None)
+    if isinstance(named, Mapping) and getattr(model, "main_input_name", None) in named:
+        return named
+    return infer_example_input(model)
+
+
 def infer_example_input(model: nn.Module) -> Tensor:
     """The first of some likely inputs that ``model`` accepts, on its device and in its dtype.
 

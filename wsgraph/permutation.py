@@ -10,12 +10,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 import torch
 from torch import Tensor, nn
 
 from .blocks import is_inner, pieces_of
+from .checkpoints import AnyPath, opened
 from .files import load_tensors, save_tensors
 from .modules import tensors_of, with_tensors
 from .runs import permute_piece
@@ -142,16 +143,17 @@ class Permutation:
     def apply(self, network: WeightGraph) -> WeightGraph: ...
     @overload
     def apply(self, network: Mapping[str, Tensor]) -> dict[str, Tensor]: ...
+    @overload
+    def apply(self, network: AnyPath) -> Any: ...
 
-    def apply(
-        self, network: nn.Module | WeightGraph | Mapping[str, Tensor]
-    ) -> nn.Module | WeightGraph | dict[str, Tensor]:
-        """The permuted network, of the same kind: a module (a new one), a WeightGraph or a state dict.
+    def apply(self, network: Any) -> nn.Module | WeightGraph | dict[str, Tensor]:
+        """The permuted network, of the same kind: a module (a new one), a WeightGraph or a state dict, a file's too.
 
         Hard permutations index, exactly; soft ones multiply, differentiably in the matrices and the weights. Norm
         statistics, buffers, tied and reused parameters move along; entries of no group stay as they are. A module
         cannot hold the graph of a soft permutation: use a state dict or a WeightGraph there.
         """
+        network = opened(network)
         if isinstance(network, nn.Module):
             if not self.hard:
                 raise TypeError(

@@ -18,7 +18,7 @@ from .architecture import architecture_key
 from .axes import Atom, Dim, fixed, pin
 from .confirming import remember
 from .exporting import export
-from .inputs import ExampleInput, as_call, infer_example_input
+from .inputs import ExampleInput, as_call, usual_input
 from .modules import tensors_of
 from .naming import INPUT, OUTPUT, GroupNames
 from .nesting import anchor, renewed
@@ -69,7 +69,7 @@ def trace(model: nn.Module, example_input: ExampleInput | None = None, *, verify
         if spec is not None and (verified or not verify):
             return spec
         if example_input is None:
-            example_input = infer_example_input(model)
+            example_input = usual_input(model)
         args, kwargs = as_call(example_input)
         spec = spec or _interpret(export(model, args, kwargs), model)
         if verify and not any(t.is_meta for t in tensors_of(model).values()):

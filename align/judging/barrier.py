@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from wsgraph import WeightGraph
+from wsgraph.checkpoints import AnyPath, opened
 from wsgraph.modules import tensors_of
 from wsgraph.shell import shell
 
@@ -30,6 +31,7 @@ from ..running.networks import require_modules
 from ..running.outputs import Loss, evaluate
 from ..running.stacked import slow_together
 
+Runnable = nn.Module | AnyPath
 TOGETHER = 2_000_000
 """Weights evaluated at once: points on the line (and pairs) are vectorised up to this many, then taken in turn."""
 
@@ -79,8 +81,8 @@ class Barrier:
 
 @torch.no_grad()
 def barrier(
-    a: nn.Module | Sequence[nn.Module],
-    b: nn.Module | Sequence[nn.Module],
+    a: Runnable | Sequence[Runnable],
+    b: Runnable | Sequence[Runnable],
     loss: Loss = F.cross_entropy,
     data: Samples = None,
     points: int = 25,
@@ -91,7 +93,8 @@ def barrier(
     """Evaluate the networks on the line between a and b.
 
     Args:
-        a: A network, or several of one architecture: then pairs (a₁, b₁), (a₂, b₂), … are evaluated together.
+        a: A network (a module, or a folder of Hugging Face), or several of one architecture: then pairs (a₁, b₁),
+            (a₂, b₂), … are evaluated together.
         b: Its partner(s), aligned already or by ``alignment``.
         loss: Mean loss of outputs and targets, as ``torch.nn.functional.cross_entropy``.
         data: A pair (inputs, targets) or a loader of such pairs.
@@ -108,7 +111,7 @@ def barrier(
         raise ValueError("barrier needs data: a pair (inputs, targets) or a loader of such pairs")
     if points < 2:
         raise ValueError(f"a line needs its two ends: got points={points}, expected at least 2")
-    single = isinstance(a, nn.Module)
+    single = isinstance(a, (nn.Module, str, os.PathLike))
     left, right = _networks(a), apply_each(alignment, _networks(b))
     if len(left) != len(right) or not left:
         raise ValueError(f"{len(left)} networks a but {len(right)} networks b; expected pairs, at least one")
@@ -136,8 +139,8 @@ def barrier(
     return Barrier(lam, losses.view(shape), hits.view(shape) if classes else None)
 
 
-def _networks(networks: nn.Module | Sequence[nn.Module]) -> list[nn.Module]:
-    single = isinstance(networks, (nn.Module, WeightGraph, Mapping, str))
-    found: list[nn.Module] = [networks] if single else list(networks)  # type: ignore[list-item, arg-type]
+def _networks(networks: Runnable | Sequence[Runnable]) -> list[nn.Module]:
+    single = isinstance(networks, (nn.Module, WeightGraph, Mapping, str, os.PathLike))
+    found = [opened(network) for network in ([networks] if single else networks)]  # type: ignore[union-attr]
     require_modules("barrier runs the networks", found)
     return found

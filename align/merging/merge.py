@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, overload
 
 import torch
 from torch import Tensor, nn
 
 from wsgraph import WeightGraph, to_graph
+from wsgraph.checkpoints import AnyPath, opened
 from wsgraph.modules import tensors_of, with_tensors
+from wsgraph.weights import require_weights
 
 from ..alignment import Alignment, apply_each
 from ..methods.registry import METHODS
 from ..running.batches import Samples
 from ..running.batchnorm import reset_batchnorm
-from ..running.likeness import require_alike
+from ..running.likeness import require_alike, require_same_tensors
 from ..running.networks import require_modules
 from .repair import repair as apply_repair
 from .scale import match_scale
@@ -22,24 +25,54 @@ from .scale import match_scale
 REPAIRS = ("none", "batchnorm", "repair")
 
 
-@torch.no_grad()
+Alignments = Alignment | Sequence[Alignment] | None
+
+
+@overload
 def merge(
     *models: nn.Module,
-    alignment: Alignment | Sequence[Alignment] | None = None,
+    alignment: Alignments = None,
     weights: Sequence[float] | None = None,
     repair: str = "none",
     data: Samples = None,
     scale: bool = False,
-) -> nn.Module:
-    """The (weighted) average of two or more networks, as a new module.
+) -> nn.Module: ...
+@overload
+def merge(
+    *models: Mapping[str, Tensor],
+    alignment: Alignments = None,
+    weights: Sequence[float] | None = None,
+    scale: bool = False,
+) -> dict[str, Tensor]: ...
+@overload
+def merge(
+    *models: AnyPath,
+    alignment: Alignments = None,
+    weights: Sequence[float] | None = None,
+    repair: str = "none",
+    data: Samples = None,
+    scale: bool = False,
+) -> Any: ...
+
+
+@torch.no_grad()
+def merge(
+    *models: Any,
+    alignment: Alignments = None,
+    weights: Sequence[float] | None = None,
+    repair: str = "none",
+    data: Samples = None,
+    scale: bool = False,
+) -> nn.Module | dict[str, Tensor]:
+    """The (weighted) average of two or more networks: a new module, or a state dict of state dicts.
 
     Args:
-        models: The networks; the first is the reference.
+        models: The networks, all modules or all state dicts, or the paths of such; the first is the reference.
         alignment: How the second network (or, as a sequence, each of the others) is permuted first. Without it they are
             averaged as they are.
         weights: One per model; equal by default. They are normalised to sum to 1.
         repair: ``batchnorm`` measures BatchNorm statistics anew, ``repair`` restores every layer's mean and standard
-            deviation as well; both need ``data``.
+            deviation as well; both run the networks, so they need modules and ``data``.
         data: Inputs for the repair.
         scale: First rescale the neurons of the others to those of the first where this keeps the function (ReLU).
     """
@@ -52,31 +85,43 @@ def merge(
                 f"merge averages all its positional arguments, got {model!r} among them; to align first, pass "
                 f"alignment={f'align.match(a, b, {model!r})' if named else 'that'}"
             )
-    require_modules("merge makes a module", models)
+    models = tuple(opened(model) for model in models)
+    bare = all(isinstance(model, Mapping) for model in models)
+    if not bare or repair != "none":
+        require_modules("merge averages modules, or state dicts without repair", models)
     if repair not in REPAIRS:
         raise ValueError(f"repair '{repair}' is not one of {REPAIRS}")
     if repair != "none" and data is None:
         raise ValueError(f"repair='{repair}' measures activations: pass data=inputs")
     aligned = [models[0], *apply_each(alignment, models[1:])]
-    require_alike(aligned, data)
+    _require_states_alike(aligned) if bare else require_alike(aligned, data)
     if scale:
         aligned = [aligned[0], *(_scaled(aligned[0], m, alignment) for m in aligned[1:])]
     shares = _shares(weights, len(models))
-    held = [tensors_of(m) for m in aligned]
+    held = [m if bare else tensors_of(m) for m in aligned]
     average = {k: _average([h[k] for h in held], shares) for k in held[0]}
+    if bare:
+        return average
     merged = with_tensors(models[0], average)
     if repair == "batchnorm":
         return reset_batchnorm(merged, None, data)
     return apply_repair(merged, aligned, data) if repair == "repair" else merged
 
 
-def _scaled(reference: nn.Module, model: nn.Module, alignment: Alignment | Sequence[Alignment] | None) -> nn.Module:
+def _require_states_alike(states: Sequence[Mapping[str, Tensor]]) -> None:
+    for state in states:
+        require_weights(state)
+        require_same_tensors(states[0], state)
+
+
+def _scaled(reference: Any, model: Any, alignment: Alignments) -> Any:
     spec = None
     if alignment is not None:
         spec = (alignment if isinstance(alignment, Alignment) else alignment[0]).spec
     a: WeightGraph = to_graph(reference, spec=spec, verify=spec is None)
     b = to_graph(model, spec=a.spec, verify=False)
-    return with_tensors(model, match_scale(a, b).tensors)
+    scaled = match_scale(a, b).tensors
+    return with_tensors(model, scaled) if isinstance(model, nn.Module) else scaled
 
 
 def _shares(weights: Sequence[float] | None, count: int) -> list[float]:

@@ -17,12 +17,12 @@ from torch import Tensor
 from wsgraph import Permutation, Spec, WeightGraph
 from wsgraph.blocks import Piece, Place
 from wsgraph.randomness import seeded
+from wsgraph.sums import inner
 
 from ..alignment import Alignment, counted
 from ..progress import progress
 from ..projection.assignment import hard_maps
 from ..running.networks import NetworkLike, as_graph
-from ..sums import inner
 
 LARGE = 1e30
 

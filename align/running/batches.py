@@ -52,8 +52,9 @@ def input_batches(
     if data != NOISE:
         raise ValueError(f"data is {data!r}, expected tensors, a loader or {NOISE!r}")
     example = infer_example_input(model) if example_input is None else example_input
-    if not example.is_floating_point():
-        raise ValueError(f"the network reads {example.dtype} inputs, which noise cannot stand for; pass data=inputs")
+    kind = getattr(example, "dtype", type(example).__name__)
+    if not (isinstance(example, Tensor) and example.is_floating_point()):
+        raise ValueError(f"the network reads {kind} inputs, which noise cannot stand for; pass data=inputs")
     samples = NOISE_SAMPLES if samples is None else samples
     for start in range(0, samples, BATCH):
         n = min(BATCH, samples - start)

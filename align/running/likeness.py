@@ -32,12 +32,13 @@ def require_alike(networks: Sequence[nn.Module], data: Samples = None) -> None:
         require_weights(tensors_of(network))
     key = architecture_key(first, None)
     for other in others:
-        _require_same_tensors(tensors_of(first), tensors_of(other))
+        require_same_tensors(tensors_of(first), tensors_of(other))
         if key is None or key != architecture_key(other, None):
             _require_same_function(first, other, data)
 
 
-def _require_same_tensors(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> None:
+def require_same_tensors(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> None:
+    """Raise unless two state dicts have entries of the same names and shapes, and equal integers."""
     for name in dict.fromkeys([*a, *b]):
         x, y = (tuple(t[name].shape) if name in t else "missing" for t in (a, b))
         if x != y:

@@ -8,11 +8,12 @@ from typing import Any
 from torch import Tensor, nn
 
 from wsgraph import Spec, WeightGraph, to_graph
+from wsgraph.checkpoints import AnyPath, opened
 
 Tensors = dict[str, Tensor]
 """A state dict, or several as one with a leading axis of networks."""
-NetworkLike = nn.Module | WeightGraph | Mapping[str, Tensor]
-"""What may be passed for a network."""
+NetworkLike = nn.Module | WeightGraph | Mapping[str, Tensor] | AnyPath
+"""What may be passed for a network; a path is that of a checkpoint (see :mod:`wsgraph.checkpoints`)."""
 
 
 def as_graph(network: NetworkLike, example_input: Tensor | None = None, spec: Spec | None = None) -> WeightGraph:
@@ -23,8 +24,8 @@ def as_graph(network: NetworkLike, example_input: Tensor | None = None, spec: Sp
 def read_state_dicts(
     networks: Iterable[NetworkLike], example_input: Tensor | None = None, spec: Spec | None = None
 ) -> list[Any]:
-    """The networks, state dicts as graphs: with the Spec of a network that is not one, where that fits."""
-    networks = list(networks)
+    """The networks, paths opened; state dicts as graphs, with the Spec of a network that is not one where that fits."""
+    networks = [opened(network) for network in networks]
     known: Spec | None = None
     if spec is None and any(isinstance(n, Mapping) for n in networks):
         known = next((as_graph(n, example_input).spec for n in networks if not isinstance(n, Mapping)), None)

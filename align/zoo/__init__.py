@@ -4,7 +4,17 @@ from typing import TYPE_CHECKING
 
 from wsgraph.lazy import attach
 
-__all__ = ["BuildError", "DamagedShardError", "Recipe", "Zoo", "ZooConfig", "build", "build_all", "zoo_folder"]
+__all__ = [
+    "BuildError",
+    "DamagedShardError",
+    "Recipe",
+    "Zoo",
+    "ZooConfig",
+    "build",
+    "build_all",
+    "from_checkpoints",
+    "zoo_folder",
+]
 
 if TYPE_CHECKING:
     from .building import build as build
@@ -12,6 +22,7 @@ if TYPE_CHECKING:
     from .building import zoo_folder as zoo_folder
     from .config import ZooConfig as ZooConfig
     from .engines import BuildError as BuildError
+    from .given import from_checkpoints as from_checkpoints
     from .together import Recipe as Recipe
     from .zoo import DamagedShardError as DamagedShardError
     from .zoo import Zoo as Zoo
@@ -26,6 +37,7 @@ else:
             "ZooConfig": ".config",
             "build": ".building",
             "build_all": ".building",
+            "from_checkpoints": ".given",
             "zoo_folder": ".building",
         },
     )

@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import prod
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -156,7 +157,15 @@ ARCHITECTURES: dict[str, Callable[..., nn.Module]] = {
 
 
 def own_class(name: str) -> type[nn.Module]:
-    """The class of the user's that ``package.module:Class`` names, imported; for names that the user wrote.
+    """The class of the user's that ``package.module:Class`` names, imported."""
+    found = imported(name)
+    if not (isinstance(found, type) and issubclass(found, nn.Module)):
+        raise ValueError(f"{name!r} is {found!r}, expected a subclass of nn.Module in {name.partition(':')[0]}")
+    return found
+
+
+def imported(name: str) -> Any:
+    """What ``package.module:Name`` names, ``None`` if the module has no such thing; for names that the user wrote.
 
     A file's word is no reason to import anything: see :class:`~align.zoo.ZooConfig`.
     """
@@ -167,11 +176,8 @@ def own_class(name: str) -> type[nn.Module]:
             "package.module:Class"
         )
     try:
-        found = getattr(importlib.import_module(module), attribute, None)
+        return getattr(importlib.import_module(module), attribute, None)
     except ImportError as error:
         raise ValueError(
             f"{name!r}: cannot import {module!r} ({error}); is it installed, or in this folder?"
         ) from error
-    if not (isinstance(found, type) and issubclass(found, nn.Module)):
-        raise ValueError(f"{name!r} is {found!r}, expected a subclass of nn.Module in {module}")
-    return found

@@ -63,7 +63,8 @@ def train_shard(
     torch.set_num_threads(1)
     try:
         networks = _train(config, task, shard, step)
-        records = [_record(config, task, shard * config.together + k, t) for k, t in enumerate(networks)]
+        numbers = range(shard * config.together, (shard + 1) * config.together)
+        records = [record_of(config, task, n, config.part_of(n), t) for n, t in zip(numbers, networks, strict=True)]
     finally:
         torch.set_num_threads(threads)
     return {k: torch.stack([n[k] for n in networks]) for k in networks[0]}, records
@@ -81,7 +82,8 @@ def _train(config: ZooConfig, task: Task, shard: int, step: Callable[[], None]) 
     return train_together(models, seeds, x, y, config.recipe, task.loss, task.own, step)
 
 
-def _record(config: ZooConfig, task: Task, number: int, tensors: Tensors) -> Record:
+def record_of(config: ZooConfig, task: Task, number: int, part: str, tensors: Tensors) -> Record:
+    """What is known of a network, its losses measured."""
     item, template = config.item_of(number), config.network(0).eval()
 
     def judge(samples: Split) -> tuple[float, float | None]:
@@ -90,7 +92,7 @@ def _record(config: ZooConfig, task: Task, number: int, tensors: Tensors) -> Rec
         return float(loss), None if accuracy is None else float(accuracy)
 
     train, test = judge(task.samples("train", item)), judge(task.samples("test", item))
-    return Record(number, item, config.seed_of(number), config.part_of(number), train[0], test[0], train[1], test[1])
+    return Record(number, item, config.seed_of(number), part, train[0], test[0], train[1], test[1])
 
 
 def file_name(shard: int) -> str:

@@ -46,7 +46,7 @@ def test_both_packages_have_one_version() -> None:
     assert align.__version__ == wsgraph.__version__
 
 
-@pytest.mark.parametrize("command", ["train", "zoo", "data", "benchmark", "demo"])
+@pytest.mark.parametrize("command", ["train", "zoo", "data", "benchmark", "demo", "__main__"])
 def test_help_comes_without_torch(command: str) -> None:
     module = f"align.{command}"
     code = f"import runpy, sys\nsys.argv = ['{module}', '--help']\nrunpy.run_module('{module}', None, '__main__')"

@@ -33,7 +33,7 @@ from align.zoo.index import _digest as index_digest
 from align.zoo.shard import file_name
 from wsgraph import Permutation, Spec, plain, to_graph, trace
 from wsgraph.files import DIGEST
-from wsgraph.files import _digest as tensor_digest
+from wsgraph.files import digest_of as tensor_digest
 
 REFUSALS = (ValueError, FileNotFoundError)
 """What a reader may answer to a file that is not what it reads; anything else is a bug."""

@@ -1,6 +1,7 @@
 import pytest
 import torch
 from networks import mlp
+from safetensors.torch import save_file
 
 import align
 from align.judging.distance import plane
@@ -60,3 +61,15 @@ def test_points_of_copies_coincide(graphs):
     a, b = graphs[:2]
     found = plane(align.pairwise_distance([a, b, Permutation.random(a.spec).apply(a)], seed=0, restarts=5), 1)
     assert (found[0] - found[2]).abs() < 0.1 * (found[0] - found[1]).abs()
+
+
+@pytest.mark.filterwarnings("ignore:.*assuming a plain chain of layers")
+def test_distances_between_files(graphs, tmp_path):
+    paths = [tmp_path / f"{k}.safetensors" for k in range(3)]
+    for path, graph in zip(paths, graphs, strict=True):
+        save_file(graph.to_state_dict(), path)
+    assert align.distance(paths[0], str(paths[1])) == align.distance(graphs[0], graphs[1])
+    torch.testing.assert_close(align.pairwise_distance(paths), align.pairwise_distance(graphs))
+    found, expected = (align.match_many(networks).between(0, 1).maps for networks in (paths, graphs))
+    torch.testing.assert_close(dict(found), dict(expected))
+    assert align.match(*paths[:2]).candidates[0].method == "deep_align"

@@ -1,6 +1,7 @@
 import pytest
 import torch
 from networks import Net, cnn, mlp
+from safetensors.torch import save_file
 from torch import nn
 
 import align
@@ -11,6 +12,25 @@ from wsgraph.rescale import random_factors, rescale
 def close(a, b):
     for (name, x), y in zip(a.state_dict().items(), b.state_dict().values(), strict=True):
         torch.testing.assert_close(x, y, msg=name)
+
+
+def test_state_dicts_and_files_are_averaged_as_modules_are(pair, tmp_path):
+    a, b, _ = pair
+    alignment = align.match(a, b, "weight_matching")
+    expected = align.merge(a, b, alignment=alignment, weights=(1, 3), scale=True).state_dict()
+    paths = [tmp_path / f"{name}.safetensors" for name in "ab"]
+    for path, model in zip(paths, (a, b), strict=True):
+        save_file(model.state_dict(), path)
+    for networks in ([a.state_dict(), b.state_dict()], paths, [str(path) for path in paths]):
+        merged = align.merge(*networks, alignment=alignment, weights=(1, 3), scale=True)
+        assert merged.keys() == expected.keys()
+        torch.testing.assert_close(merged, dict(expected))
+
+
+def test_state_dicts_of_other_shapes_are_not_averaged():
+    message = r"different architectures: '0.weight' is \(6, 4\) in one and \(5, 4\) in another"
+    with pytest.raises(ValueError, match=message):
+        align.merge(mlp(4, 6, 3).state_dict(), mlp(4, 5, 3).state_dict())
 
 
 def test_average_by_hand():

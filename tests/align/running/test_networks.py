@@ -20,15 +20,18 @@ A, B = mlp(4, 6, 3), mlp(4, 6, 3)
 X, Y = torch.randn(8, 4), torch.randint(3, (8,))
 
 CALLS = {
-    "merge state dicts": (
-        lambda: align.merge(A.state_dict(), B.state_dict()),
-        r"merge makes a module: pass modules, got OrderedDict; load .* by model.load_state_dict\(state_dict\)",
+    "merge a module and a state dict": (
+        lambda: align.merge(A, B.state_dict()),
+        r"merge averages modules, or .*: pass modules, got OrderedDict; load .* by model.load_state_dict\(state_dict\)",
+    ),
+    "repair state dicts": (
+        lambda: align.merge(A.state_dict(), B.state_dict(), repair="repair", data=X),
+        "or state dicts without repair: pass modules, got OrderedDict; load a state dict into one",
     ),
     "merge graphs": (
         lambda: align.merge(to_graph(A), to_graph(B)),
-        r"merge makes a module: pass modules, got WeightGraph; .* graph.to_module\(model\)",
+        r"merge averages modules, or .*: pass modules, got WeightGraph; .* graph.to_module\(model\)",
     ),
-    "merge files": (lambda: align.merge("a.safetensors", "b.safetensors"), "pass modules, got str; load a state dict"),
     "merge by a method": (
         lambda: align.merge(A, B, "deep_align"),
         r"positional arguments, got 'deep_align' .* pass alignment=align.match\(a, b, 'deep_align'\)",
@@ -60,10 +63,6 @@ CALLS = {
     "inputs third": (
         lambda: align.match(A, B, X),
         r"the third argument is the method, .*got Tensor; example inputs go into example_input=",
-    ),
-    "files": (
-        lambda: align.match("a.safetensors", "b.safetensors"),
-        r"got str; load it first: safetensors.torch.load_file\(path\)",
     ),
     "modules needed": (
         lambda: align.match(A.state_dict(), B, "weight_matching+ste", data=(X, Y)),
