@@ -37,8 +37,8 @@ LARGE = 50_000_000
 """Weights above which only weight matching is tried, unless a budget allows more."""
 PROBES = 1_000
 """Inputs drawn where no data is given."""
-DOUBT = 0.15
-"""Noise is a weak witness: by it, the learned aligner is overruled only where another is clearly better."""
+DOUBT = 0.6
+"""Noise is a weak witness: by it, the learned aligner is overruled only where another is better by far."""
 Judge = Callable[[Permutation], float]
 
 
