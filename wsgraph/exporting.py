@@ -8,14 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import fx, nn
-from torch.utils._pytree import tree_leaves
+from torch import nn
 
 from . import ops
-from .modules import tensors_of
 from .quiet import quiet
 from .shell import shell
-from .sizes import has_unknown_size, measure
 from .verify import require_callable
 
 _INSTEAD = (
@@ -39,29 +36,6 @@ def export(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> t
     except Exception as error:
         raise _refusal(model, error) from error
     return program
-
-
-def measured(
-    program: torch.export.ExportedProgram, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> bool:
-    """Whether sizes in the program depend on values; they are then those of this very model and input."""
-    unknown = [node for node in program.graph.nodes if has_unknown_size(node)]
-    if not unknown:
-        return False
-    if any(getattr(t, "is_meta", False) for t in (*tensors_of(model).values(), *tree_leaves((args, kwargs)))):
-        raise _unmeasurable(model, unknown[0])
-    measure(program, args, kwargs)
-    return True
-
-
-def _unmeasurable(model: nn.Module, node: fx.Node) -> ValueError:
-    """What to say about a size that only a run with values would tell, where there are no values."""
-    lines = [line.strip() for line in (node.meta.get("stack_trace") or "").strip().splitlines()]
-    where = f"A shape is unknown after: {lines[-1]}\n" if lines else ""
-    return ValueError(
-        f"{type(model).__name__} cannot be traced on the meta device, {_BY_VALUE}.\n{where}"
-        f"Trace it with its weights and an example input, {_INSTEAD}"
-    )
 
 
 def _refusal(model: nn.Module, error: BaseException) -> ValueError:

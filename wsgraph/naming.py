@@ -32,7 +32,11 @@ class GroupNames:
                         self._add_nested(atom, layer)
 
     def _add_nested(self, atom: Atom, name: str) -> None:
-        if (parent := parent_of(atom)) is not None:
+        parent = parent_of(atom)
+        if parent is not None and atom.size == 1:  # runs of one element: the parent itself
+            self._add_nested(parent, name)
+            return
+        if parent is not None:
             self._around.add(parent)
             self._add_nested(parent, f"{name}.runs")
         self._add((atom,), name)

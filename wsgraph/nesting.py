@@ -95,7 +95,9 @@ def _make_instances(atom: Atom, runs: Atom) -> None:
         return
     around = [outer for outer in outer_axes(atom) if outer is not runs]
     runs.told.append(atom)
-    made = [Atom(atom.size, atom.pinned, feature=atom.feature, activations=list(atom.activations)) for _ in range(runs.size)]
+    made = [
+        Atom(atom.size, atom.pinned, feature=atom.feature, activations=list(atom.activations)) for _ in range(runs.size)
+    ]
     atom.instances[runs] = made
     for outer in around:  # some may be inside this one in turn, as the axes of a parameter are
         _make_instances(outer, runs)

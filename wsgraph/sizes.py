@@ -13,12 +13,21 @@ from .randomness import OwnDraws
 SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
-def has_unknown_size(node: fx.Node) -> bool:
+def measured(program: torch.export.ExportedProgram, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether sizes in the program depend on values; each is then replaced by the number it is on this input."""
+    if not any(map(_is_unknown, program.graph.nodes)):
+        return False
+    args, kwargs = _pytree.tree_map_only(Tensor, Tensor.clone, (args, kwargs))
+    with torch.no_grad(), OwnDraws():
+        _Measuring(program.graph_module).run(*program._graph_module_flat_inputs(args, kwargs))
+    return True
+
+
+def _is_unknown(node: fx.Node) -> bool:
     """Whether the value of a node, or a size of it, is a symbol in place of a number."""
     values = _pytree.tree_leaves(node.meta.get("val"))
-    return any(isinstance(v, SYMBOLS) for v in values) or any(
-        isinstance(size, torch.SymInt) for v in values if isinstance(v, Tensor) for size in v.shape
-    )
+    sizes = [size for value in values if isinstance(value, Tensor) for size in value.shape]
+    return any(isinstance(number, SYMBOLS) for number in (*values, *sizes))
 
 
 class _Measuring(fx.Interpreter):
@@ -26,14 +35,6 @@ class _Measuring(fx.Interpreter):
 
     def run_node(self, n: fx.Node) -> Any:
         result = super().run_node(n)
-        if has_unknown_size(n):
+        if _is_unknown(n):
             n.meta["val"] = _pytree.tree_map_only(Tensor, lambda t: t.to("meta"), result)
         return result
-
-
-@torch.no_grad()
-def measure(program: torch.export.ExportedProgram, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Replace every symbol in the graph by the number it is on this input."""
-    args, kwargs = _pytree.tree_map_only(Tensor, Tensor.clone, (args, kwargs))
-    with OwnDraws():
-        _Measuring(program.graph_module).run(*program._graph_module_flat_inputs(args, kwargs))

@@ -17,12 +17,13 @@ from . import ops
 from .architecture import architecture_key
 from .axes import Atom, Dim, fixed, pin
 from .confirming import remember
-from .exporting import export, measured
+from .exporting import export
 from .inputs import ExampleInput, as_call, infer_example_input
 from .modules import tensors_of
 from .naming import INPUT, OUTPUT, GroupNames
 from .nesting import anchor, renewed
 from .scaling import find_scalings
+from .sizes import measured
 from .spec import Axis, Param, Scaling, Spec
 from .ties import untied
 from .verify import verify_spec
@@ -73,7 +74,7 @@ def trace(model: nn.Module, example_input: ExampleInput | None = None, *, verify
         args, kwargs = as_call(example_input)
         if spec is None:
             program = export(model, args, kwargs)
-            key = None if measured(program, model, args, kwargs) else key  # with other values, another symmetry
+            key = None if measured(program, args, kwargs) else key  # with other values, another symmetry
             spec = _interpret(program, model)
         if verify and not any(t.is_meta for t in tensors_of(model).values()):
             verify_spec(model, spec, args, kwargs)

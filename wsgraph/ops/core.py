@@ -124,6 +124,12 @@ def inherit(data: Value, dims: Dims) -> Value:
     return Value(dims, writer=data.writer, pending=data.pending)
 
 
+@handles("sym_size", "sym_stride", "sym_storage_offset", "sym_numel", "sym_constrain_range_for_size")
+def number(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
+    """A number that says how a tensor is laid out and nothing about its values."""
+    return Value([])
+
+
 def unknown(state: State, node: fx.Node, args: Sequence[Any]) -> Value | list[Value]:
     """Pin whatever the operator touches; one that returns nothing (an assertion) changes nothing."""
     if node.meta.get("val") is None:
