@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from . import ops
+from .outputs import outputs_of
 from .quiet import quiet
 from .shell import shell
 from .verify import require_callable
@@ -54,13 +55,13 @@ class _ForwardError(Exception):
 
 
 def _discreet(private: nn.Module) -> nn.Module:
-    """The module, a private one, with a forward that raises nothing but :class:`_ForwardError`."""
+    """The module, a private one, with a forward that returns outputs only and raises but :class:`_ForwardError`."""
     forward = private.forward
 
     @functools.wraps(forward)
     def run(*args: Any, **kwargs: Any) -> Any:
         try:
-            return forward(*args, **kwargs)
+            return outputs_of(forward(*args, **kwargs))
         except Exception as error:
             raise _ForwardError from error
 

@@ -29,9 +29,9 @@ from .core import values_in as values_in
 from .elementwise import pointwise
 
 __all__ = [
-    "CONSTANT", "HANDLERS", "POSITION", "State", "Value", "apply", "attention", "handles", "indexing", "inherit",
-    "is_known", "is_pointwise", "is_understood", "layers", "name_of", "norms", "ordered", "shapes", "spatial", "unknown",
-    "values_in",
+    "CONSTANT", "HANDLERS", "POSITION", "State", "Value", "apply", "attention", "handles", "indexing",
+    "inherit", "is_known", "is_pointwise", "is_understood", "layers", "name_of", "norms", "ordered", "shapes",
+    "spatial", "unknown", "values_in",
 ]  # fmt: skip
 
 

@@ -64,7 +64,7 @@ def _indexed(node: fx.Node, chosen: Sequence[Value | None]) -> list[int] | None:
 
 def _is_mask(node: fx.Node, k: int) -> bool:
     """Whether the k-th index of ``aten.index`` or ``aten.index_put`` is a boolean mask."""
-    given = node.args[1][k] if isinstance(node.args[1], (list, tuple)) else None  # type: ignore[index]
+    given = node.args[1][k] if isinstance(node.args[1], (list, tuple)) else None
     return isinstance(given, fx.Node) and given.meta["val"].dtype in (torch.bool, torch.uint8)
 
 

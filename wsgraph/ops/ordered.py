@@ -36,7 +36,7 @@ def number_of_extreme(state: State, node: fx.Node, args: Sequence[Any]) -> Value
     data, dim = args[0], argument(node, args, "dim")
     for k in range(len(data.dims)) if dim is None else [dim]:
         pin(data.dims[k], NUMBERED)
-    return reduce(state, node, (data, dim))
+    return reduce(state, node, (data, dim))  # type: ignore[return-value]
 
 
 @handles("sort", "topk")

@@ -127,7 +127,7 @@ def cat(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
 
 
 def _not_empty(values: Sequence[Value]) -> list[Value]:
-    """What a concatenation is made of: an empty cache adds nothing, and torch lets ``tensor([])`` have one dimension."""
+    """What a concatenation is made of: an empty cache adds nothing, whatever its number of dimensions."""
     return [v for v in values if all(size_of(dim) for dim in v.dims)] or list(values[:1])
 
 
