@@ -119,6 +119,16 @@ def anchor(params: Sequence[Sequence[Dim]]) -> None:
             for runs in list(atom.instances):  # on another dimension than the runs: not a concatenation of them
                 forget(atom, runs)
             keep(atom, _longest_chain(atom))
+        _flatten_towers(params)
+
+
+def _flatten_towers(params: Sequence[Sequence[Dim]]) -> None:
+    """A product may begin inside runs of another dimension, but no axis of it is then inside another one of it."""
+    for part in (part for dims in params for dim in dims for part in resolve(dim)):
+        for atom in part:
+            parent = parent_of(atom)
+            if parent in part and any(outer not in part for outer in outer_axes(parent)):
+                keep(atom, ())
 
 
 def _all_leaves(tensors: Sequence[Sequence[Dim]]) -> list[Atom]:

@@ -160,6 +160,11 @@ CASES = {
     "key heads that serve several, scores relative to the largest": (lambda: attention(from_the_largest, 4), TOKENS, {"i": 8, "q.runs": 2, "q": (4, "q.runs"), "q.2": (4, "q.runs"), "v": (4, "q.runs")}),
     "key heads that serve several, pinned": (lambda: attention(pinned_heads, 4), TOKENS, {"i": 8, "q": (4, "q.runs"), "v": (4, "v.runs")}),
     "a parameter unbound": (lambda: net(unbound, w=nn.Parameter(torch.randn(2, 8, 8))), TOKENS, {"i": 8}),
+    "groups of a norm inside heads": (
+        lambda: net(lambda m, h: torch.einsum("nthd,hde->nthe", m.g(h.mT).mT.unflatten(-1, (2, 4)), m.w).flatten(2), g=nn.GroupNorm(4, 8), w=nn.Parameter(torch.randn(2, 4, 4))),
+        TOKENS,
+        {"i.runs": 2, "i": (4, "i.runs"), "i.2": 2, "w": (8, "i.runs")},
+    ),
     "runs of one element": (lambda: chain(nn.Conv2d(3, 6, 1), nn.Conv2d(6, 6, 3, groups=6), nn.ReLU(), nn.Flatten(), nn.Linear(216, 2)), IMAGE, {"0": 6}),
     "MultiheadAttention": (lambda: net(self_attention, a=nn.MultiheadAttention(8, 2, batch_first=True)), TOKENS, {"i": 8, **heads_of("a")}),
     "cross-attention": (lambda: net(lambda m, h: h + m.a(h, h.relu(), h.relu())[0], a=nn.MultiheadAttention(8, 2, batch_first=True)), TOKENS, {"i": 8, **heads_of("a")}),
