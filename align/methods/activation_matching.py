@@ -41,8 +41,8 @@ def activation_matching(
     """Match neurons by their activations, after the nonlinearity, over all of ``data`` in one pass.
 
     Values are seen where a linear layer or a convolution reads them, and those that none reads (queries and keys) where
-    one writes them. A warning names the groups whose values are hidden in other functions, as in
-    ``nn.MultiheadAttention`` and ``nn.LSTM``; they stay as they are.
+    one writes them; inside ``nn.MultiheadAttention`` and recurrent layers too. A warning names the groups whose values
+    are hidden in other functions; they stay as they are.
 
     Args:
         a: The reference.
