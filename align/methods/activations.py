@@ -96,12 +96,13 @@ class _Tap(TorchFunctionMode):
         flat = next(a for a in args if isinstance(a, (tuple, list)) and a[0].dim() == 2)
         known = [self.names[id(w)] for w in flat if id(w) in self.names]
         hidden = [name for name in known if name.rpartition(".")[2].startswith("weight_hh")]
-        self._see(known[0], 1, args[0], self.free)
         steps, last = out[0], out[1]
         count = steps.shape[-1] // last.shape[-1]  # directions
         states = [*last[:-count], *steps.chunk(count, -1)]
-        for name, state in zip(hidden, states, strict=True):
-            self._see(name, 1, state, self.free)
+        if len(hidden) == len(states):  # else weights are computed from parameters, and have no names
+            self._see(known[0], 1, args[0], self.free)
+            for name, state in zip(hidden, states, strict=True):
+                self._see(name, 1, state, self.free)
 
 
 def _as_met(axis: Axis) -> Axis:
