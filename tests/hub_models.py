@@ -31,7 +31,7 @@ class BatchEncoding(UserDict[str, Any]):
 class Cache:
     """Keys and values of earlier calls."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self) -> None:
         self.keys, self.values = torch.zeros(0), torch.zeros(0)
 
     def update(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
@@ -67,7 +67,7 @@ class Decoder(nn.Module):
     ) -> ModelOutput:
         x = self.embed(input_ids)
         q, k, v = (f(x).unflatten(-1, (self.config.heads, -1)).transpose(1, 2) for f in (self.q, self.k, self.v))
-        cache = Cache(8)
+        cache = Cache()
         k, v = cache.update(k, v)
         mask = None if attention_mask is None else attention_mask[:, None, None, :].bool()
         y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask).transpose(1, 2).flatten(2)
