@@ -6,12 +6,12 @@ from collections.abc import Hashable
 
 from torch import nn
 
-from .freezing import Freezer, OpaqueError
+from .freezing import ORIGIN, Freezer, OpaqueError
 from .inputs import ExampleInput
 from .shell import HOOKS, own_hooks, parts_of
 from .wrappers import is_wrapper
 
-_SKIPPED = {"_parameters", "_buffers", "_modules", "training", *HOOKS}
+_SKIPPED = {"_parameters", "_buffers", "_modules", "training", *HOOKS, *ORIGIN}
 _RECURRENT = {"_flat_weights", "_flat_weight_refs"}
 """Of ``nn.LSTM`` and its kin: their parameters once more, which forward collects anew whenever they were replaced."""
 

@@ -96,12 +96,29 @@ def _resolve_part(part: Part) -> Dim:
             products = tuple(done + inner[0] for done in products)
         elif _still(products):
             products = inner * size_of(products)
+        elif (alike := _made_alike(inner)) is not None:
+            atom.bound = (alike,)
+            products = tuple(done + alike for done in products)
         else:
             # p × (a + b) is laid out as p times (a + b): no sum of products where p moves, so one axis, pinned.
             atom.pinned = CONCATENATED
             pin(inner, CONCATENATED)
             products = tuple((*done, atom) for done in products)
     return products
+
+
+def _made_alike(parts: Dim) -> Part | None:
+    """a + b + … inside an axis that moves, as (number of parts) × a: queries, keys and values laid out head by head.
+
+    They then move alike, which is less than they could, but can be said as a product. ``None`` where they differ.
+    """
+    if len({tuple(atom.size for atom in part) for part in parts}) > 1:
+        return None
+    first, *others = parts
+    for other in others:
+        tie((first,), (other,))
+    done = resolve((first,))
+    return (Atom(len(parts), pinned=CONCATENATED), *done[0]) if len(done) == 1 else None
 
 
 def _still(products: Dim) -> bool:
@@ -113,10 +130,11 @@ def _told_apart(part: Part) -> Dim:
     for k, runs in enumerate(part):
         rest = part[k + 1 :]
         if any(runs in atom.instances for atom in rest):
-            if not _still((part[:k],)):
+            if not _still((part[:k],)):  # not a concatenation: every run is treated alike after all
                 for atom in rest:
-                    pin_atom(atom, CONCATENATED)
-                return (part,)
+                    if runs in atom.instances:
+                        forget(atom, runs)
+                return resolve((part,))
             each = tuple(p for i in range(runs.size) for p in resolve((in_run(rest, runs, i),)))
             return each * part_size(part[:k])
     return (part,)

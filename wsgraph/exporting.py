@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from . import ops
+from .outputs import outputs_of
 from .quiet import quiet
 from .shell import shell
 from .verify import require_callable
@@ -35,7 +36,6 @@ def export(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> t
                 program = program.run_decompositions({op: f for op, f in table.items() if not ops.is_known(op)})
     except Exception as error:
         raise _refusal(model, error) from error
-    _require_shapes(model, program)
     return program
 
 
@@ -50,28 +50,18 @@ def _refusal(model: nn.Module, error: BaseException) -> ValueError:
     return ValueError(f"{head}: {reason}\n{line}Rewrite that line, {_INSTEAD}")
 
 
-def _require_shapes(model: nn.Module, program: torch.export.ExportedProgram) -> None:
-    """Raise if a tensor's shape is a number that only a run with values would tell."""
-    for node in program.graph.nodes:
-        value = node.meta.get("val")
-        if isinstance(value, Tensor) and not all(isinstance(size, int) for size in value.shape):
-            lines = [line.strip() for line in (node.meta.get("stack_trace") or "").strip().splitlines()]
-            where = f"A shape is unknown after: {lines[-1]}\n" if lines else ""
-            raise ValueError(f"{type(model).__name__} cannot be traced, {_BY_VALUE}.\n{where}{_REWRITE}{_INSTEAD}")
-
-
 class _ForwardError(Exception):
     """Whatever forward raised, as its cause: torch prints half-finished graphs to stderr for errors it recognises."""
 
 
 def _discreet(private: nn.Module) -> nn.Module:
-    """The module, a private one, with a forward that raises nothing but :class:`_ForwardError`."""
+    """The module, a private one, with a forward that returns outputs only and raises but :class:`_ForwardError`."""
     forward = private.forward
 
     @functools.wraps(forward)
     def run(*args: Any, **kwargs: Any) -> Any:
         try:
-            return forward(*args, **kwargs)
+            return outputs_of(forward(*args, **kwargs))
         except Exception as error:
             raise _ForwardError from error
 

@@ -30,6 +30,8 @@ _LIBRARIES = {"torch", *sys.stdlib_module_names}
 _INSTALLED = ("site-packages", "dist-packages")
 """Folders of packages that nobody edits while a program runs: their globals hold locks and caches, not settings."""
 _MAX_DEPTH = 12
+ORIGIN = {"_name_or_path", "name_or_path", "_commit_hash"}
+"""Attributes that say where a network came from, by the names that Hugging Face gives them."""
 
 
 class OpaqueError(Exception):
@@ -76,7 +78,7 @@ class Freezer:
         if isinstance(value, types.FunctionType):
             return self._function(value)
         if hasattr(value, "__dict__"):
-            return (self.kind(type(value)), inside(vars(value)))
+            return (self.kind(type(value)), inside({k: v for k, v in vars(value).items() if k not in ORIGIN}))
         raise OpaqueError
 
     def kind(self, cls: type) -> Hashable:

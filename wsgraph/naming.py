@@ -15,6 +15,7 @@ class GroupNames:
     def __init__(self) -> None:
         self._names: dict[tuple[int, ...], str] = {}
         self._atoms: dict[str, Part] = {}
+        self._around: set[Atom] = set()  # axes that others are nested in; some are pinned
 
     def visit(self, param: str, k: int, dim: Dim, reads: bool) -> None:
         layer = param.rpartition(".")[0] or param
@@ -31,7 +32,12 @@ class GroupNames:
                         self._add_nested(atom, layer)
 
     def _add_nested(self, atom: Atom, name: str) -> None:
-        if (parent := parent_of(atom)) is not None:
+        parent = parent_of(atom)
+        if parent is not None and atom.size == 1:  # runs of one element: the parent itself
+            self._add_nested(parent, name)
+            return
+        if parent is not None:
+            self._around.add(parent)
             self._add_nested(parent, f"{name}.runs")
         self._add((atom,), name)
 
@@ -62,7 +68,7 @@ class GroupNames:
             return (whole,)
         factors: list[Factor] = []
         for atom, before in zip(part, (None, *part), strict=False):
-            name = None if atom.pinned else self.name((atom,))
+            name = self.name((atom,)) if not atom.pinned or atom in self._around else None
             parent = parent_of(atom)
             if name is None or parent is None:
                 factors.append(name or atom.size)

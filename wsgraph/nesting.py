@@ -94,19 +94,15 @@ def _make_instances(atom: Atom, runs: Atom) -> None:
     if runs not in outer_axes(atom) or runs in atom.instances:
         return
     around = [outer for outer in outer_axes(atom) if outer is not runs]
-    for outer in around:
-        _make_instances(outer, runs)
     runs.told.append(atom)
-    atom.instances[runs] = [
-        Atom(
-            atom.size,
-            atom.pinned,
-            feature=atom.feature,
-            activations=list(atom.activations),
-            inside=tuple(o.instances[runs][i] if runs in o.instances else o for o in around),
-        )
-        for i in range(runs.size)
+    made = [
+        Atom(atom.size, atom.pinned, feature=atom.feature, activations=list(atom.activations)) for _ in range(runs.size)
     ]
+    atom.instances[runs] = made
+    for outer in around:  # some may be inside this one in turn, as the axes of a parameter are
+        _make_instances(outer, runs)
+    for i, instance in enumerate(made):
+        instance.inside = tuple(o.instances[runs][i] if runs in o.instances else o for o in around)
 
 
 def parent_of(atom: Atom) -> Atom | None:
@@ -123,6 +119,16 @@ def anchor(params: Sequence[Sequence[Dim]]) -> None:
             for runs in list(atom.instances):  # on another dimension than the runs: not a concatenation of them
                 forget(atom, runs)
             keep(atom, _longest_chain(atom))
+        _flatten_towers(params)
+
+
+def _flatten_towers(params: Sequence[Sequence[Dim]]) -> None:
+    """A product may begin inside runs of another dimension, but no axis of it is then inside another one of it."""
+    for part in (part for dims in params for dim in dims for part in resolve(dim)):
+        for atom in part:
+            parent = parent_of(atom)
+            if parent in part and any(outer not in part for outer in outer_axes(parent)):
+                keep(atom, ())
 
 
 def _all_leaves(tensors: Sequence[Sequence[Dim]]) -> list[Atom]:

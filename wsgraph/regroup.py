@@ -7,6 +7,7 @@ from itertools import accumulate
 from math import prod
 
 from .axes import Atom, Dim, Part, fixed, free, part_size, pin, resolve, size_of, split, tie
+from .nesting import join
 from .spans import spans
 
 RESHAPED = "split by a reshape"
@@ -54,9 +55,18 @@ def _regroup(old: list[Dim], new: list[int]) -> list[Dim]:
         flat = [atom for dim in old for atom in dim[0]]
         if (filled := _fill(flat, new)) is not None:
             return filled
+    if len(old) == 1 and len(old[0]) == new[0] and len({part_size(part) for part in old[0]}) == 1:
+        return _stacked(old[0], new[1:])
     for dim in old:
         pin(dim, RESHAPED)
     return [fixed(size, RESHAPED) for size in new]
+
+
+def _stacked(parts: Dim, sizes: list[int]) -> list[Dim]:
+    """A concatenation of equal parts as (parts, …): every part has dimensions of its own, as if they were stacked."""
+    entries = Atom(len(parts), pinned="concatenated")
+    rows = [_regroup([(part,)], sizes) for part in parts]
+    return [((entries,),), *(join(entries, each) for each in zip(*rows, strict=True))]
 
 
 def _fill(flat: list[Atom], sizes: list[int]) -> list[Dim] | None:

@@ -201,8 +201,8 @@ class Spec:
 
     @property
     def free(self) -> tuple[Group, ...]:
-        """The groups that may be permuted."""
-        return tuple(g for g in self.groups.values() if not g.pinned)
+        """The groups that may be permuted, in more than one way."""
+        return tuple(g for g in self.groups.values() if not g.pinned and g.size > 1)
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:

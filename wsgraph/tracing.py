@@ -23,6 +23,7 @@ from .modules import tensors_of
 from .naming import INPUT, OUTPUT, GroupNames
 from .nesting import anchor, renewed
 from .scaling import find_scalings
+from .sizes import measured
 from .spec import Axis, Param, Scaling, Spec
 from .ties import untied
 from .verify import verify_spec
@@ -71,9 +72,13 @@ def trace(model: nn.Module, example_input: ExampleInput | None = None, *, verify
         if example_input is None:
             example_input = usual_input(model)
         args, kwargs = as_call(example_input)
-        spec = spec or _interpret(export(model, args, kwargs), model)
+        if spec is None:
+            program = export(model, args, kwargs)
+            key = None if measured(program, args, kwargs) else key  # with other values, another symmetry
+            spec = _interpret(program, model)
         if verify and not any(t.is_meta for t in tensors_of(model).values()):
             verify_spec(model, spec, args, kwargs)
+        if verify and key is not None:
             remember(model, spec)
         if key is not None:
             _CACHE[key] = (spec, verify)
@@ -115,7 +120,9 @@ def _interpret(program: torch.export.ExportedProgram, model: nn.Module) -> Spec:
             if node.target is operator.getitem:
                 env[node] = args[0][args[1]]
             else:
-                env[node] = ops.apply(state, node, args if not kwargs else _positional(node.target, args, kwargs))
+                out = ops.apply(state, node, args if not kwargs else _positional(node.target, args, kwargs))
+                number = node.meta.get("val")
+                env[node] = number if isinstance(number, (int, float)) else out
         elif node.op == "get_attr":  # the body of a higher-order operator, which pins what it touches
             env[node] = None
         elif node.op == "output":

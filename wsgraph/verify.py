@@ -12,6 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from .inputs import ExampleInput, as_call
 from .modules import double_copy, tensors_of, with_tensors
+from .outputs import outputs_of
 from .permutation import Permutation
 from .randomness import OwnDraws, seeded
 from .rescale import random_factors, rescale
@@ -146,7 +147,7 @@ def call(model: nn.Module, args: Any, kwargs: Any) -> list[Tensor]:
     """The floating-point outputs of ``model`` in eval mode; random numbers, buffers and inputs stay as they are."""
     args, kwargs = _pytree.tree_map_only(Tensor, Tensor.clone, (args, kwargs))
     with OwnDraws():
-        leaves = _pytree.tree_leaves(shell(model).eval()(*args, **kwargs))
+        leaves = _pytree.tree_leaves(outputs_of(shell(model).eval()(*args, **kwargs)))
     return [t for t in leaves if isinstance(t, Tensor) and t.is_floating_point()]
 
 

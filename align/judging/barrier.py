@@ -24,6 +24,7 @@ from wsgraph.shell import shell
 from ..alignment import Alignment, apply_each
 from ..progress import progress
 from ..running import batchnorm
+from ..running.answers import Output, logits
 from ..running.batches import Samples
 from ..running.interpolation import interpolate
 from ..running.likeness import require_alike
@@ -89,6 +90,7 @@ def barrier(
     reset_batchnorm: Samples = None,
     *,
     alignment: Alignment | Sequence[Alignment] | None = None,
+    output: Output = logits,
 ) -> Barrier:
     """Evaluate the networks on the line between a and b.
 
@@ -97,10 +99,11 @@ def barrier(
             (a₂, b₂), … are evaluated together.
         b: Its partner(s), aligned already or by ``alignment``.
         loss: Mean loss of outputs and targets, as ``torch.nn.functional.cross_entropy``.
-        data: A pair (inputs, targets) or a loader of such pairs.
+        data: A pair (inputs, targets), a dict with ``labels``, or a loader of such.
         points: Number of points on the line, ends included.
         reset_batchnorm: Inputs to measure BatchNorm statistics anew at every point; without it they are interpolated.
         alignment: How b is permuted first; a sequence of them for several pairs.
+        output: Picks the tensor that the loss is about; by default what is returned, or its ``logits``.
     """
     if not callable(loss):
         raise TypeError(
@@ -131,7 +134,7 @@ def barrier(
             networks = [interpolate(*ends[i], float(lam[k])) for i, k in now]
             if reset_batchnorm is not None:
                 networks = [tensors_of(batchnorm.reset_batchnorm(template, networks[0], reset_batchnorm))]
-            losses[start : start + len(now)], found = evaluate(template, networks, loss, data)
+            losses[start : start + len(now)], found = evaluate(template, networks, loss, data, output)
             if found is not None:
                 classes, hits[start : start + len(now)] = True, found
             step(advance=len(now))

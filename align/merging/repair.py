@@ -19,6 +19,7 @@ from wsgraph.shell import shell
 
 from ..running.batches import Samples, batches
 from ..running.batchnorm import measure_norms, own_copy, reset_batchnorm
+from ..running.inputs import run
 
 Layer = nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d
 
@@ -115,7 +116,7 @@ def _output_moments(model: nn.Module, data: Samples) -> dict[str, tuple[Tensor, 
         layer.register_forward_hook(look)
     for x, _ in batches(data, private):
         with draws:
-            private(x)
+            run(private, x)
     out = {}
     for name, (first, second, count) in sums.items():
         mean, like = first / count, layers[name].weight

@@ -20,6 +20,7 @@ from wsgraph.shell import shell
 from ..alignment import Alignment
 from ..progress import progress
 from ..running.batches import Samples, input_batches
+from ..running.inputs import Inputs, run
 from .activations import captured
 
 SIMILARITIES = ("correlation", "covariance", "inner")
@@ -40,13 +41,13 @@ def activation_matching(
     """Match neurons by their activations, after the nonlinearity, over all of ``data`` in one pass.
 
     Values are seen where a linear layer or a convolution reads them, and those that none reads (queries and keys) where
-    one writes them. A warning names the groups whose values are hidden in other functions, as in
-    ``nn.MultiheadAttention`` and ``nn.LSTM``; they stay as they are.
+    one writes them; inside ``nn.MultiheadAttention`` and recurrent layers too. A warning names the groups whose values
+    are hidden in other functions; they stay as they are.
 
     Args:
         a: The reference.
         b: The network to permute.
-        data: Inputs (tensor, pair or loader), or ``"noise"`` for Gaussian ones.
+        data: Inputs (tensor, pair, dict or loader), or ``"noise"`` for Gaussian ones.
         similarity: ``correlation`` (blind to a neuron's scale), ``covariance`` or ``inner`` (product).
         samples: How many inputs ``data="noise"`` draws, 5000 unless given. Fewer are faster where a network is costly.
         example_input: Needed where the input's shape cannot be inferred.
@@ -98,7 +99,7 @@ def _scores(spec: Spec, moments: Mapping[tuple[str, int], Moments], similarity: 
     return {g.name: (stay | quiet | scores)[g.name] for g in spec.free}
 
 
-def _values(model: nn.Module, spec: Spec, x: Tensor) -> dict[tuple[str, int], Tensor]:
+def _values(model: nn.Module, spec: Spec, x: Inputs) -> dict[tuple[str, int], Tensor]:
     """(group, reading weight) → ``[samples, n]``."""
     out: dict[tuple[str, int], Tensor] = {}
 
@@ -106,7 +107,7 @@ def _values(model: nn.Module, spec: Spec, x: Tensor) -> dict[tuple[str, int], Te
         out[group, reader] = values if (group, reader) not in out else torch.cat([out[group, reader], values])
 
     with captured(model, spec, capture):
-        model(x)
+        run(model, x)
     return out
 
 

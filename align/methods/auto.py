@@ -22,6 +22,7 @@ from wsgraph.modules import tensors_of
 from wsgraph.shell import shell
 
 from ..alignment import Alignment, Candidate
+from ..running.answers import Output, logits
 from ..running.batches import NOISE, Samples
 from ..running.batchnorm import reset_batchnorm
 from ..running.consensus import answered, probes
@@ -42,7 +43,9 @@ DOUBT = 0.6
 Judge = Callable[[Permutation], float]
 
 
-def auto(request: Request, *, loss: Loss = F.cross_entropy, budget: float | None = None) -> Alignment:
+def auto(
+    request: Request, *, loss: Loss = F.cross_entropy, budget: float | None = None, output: Output = logits
+) -> Alignment:
     """The best of several alignments; ``alignment.candidates`` says what was tried and how it did.
 
     Networks that cannot be run (graphs, state dicts) are matched by the learned aligner, and nothing is judged.
@@ -51,6 +54,7 @@ def auto(request: Request, *, loss: Loss = F.cross_entropy, budget: float | None
         request: The networks; data with targets, without, ``"noise"`` or none.
         loss: Of outputs and targets.
         budget: Seconds after which nothing more is tried; at least one candidate always is.
+        output: Picks the tensor that the loss is about; by default what is returned, or its ``logits``.
     """
     start, size = time.perf_counter(), sum(t.numel() for t in request.graphs()[0].tensors.values())
     if size > LARGE and budget is None:
@@ -58,7 +62,7 @@ def auto(request: Request, *, loss: Loss = F.cross_entropy, budget: float | None
     inputs = _inputs(request) if all(isinstance(m, nn.Module) for m in (request.a, request.b)) else None
     if inputs is None:
         return _unjudged(request, UNSEEN)
-    judge = _judge(request, inputs, loss)
+    judge = _judge(request, inputs, loss, output)
     tried: list[tuple[Candidate, Alignment]] = []
     for method in CANDIDATES:
         if tried and budget is not None and time.perf_counter() - start > budget:
@@ -101,20 +105,20 @@ def _inputs(request: Request) -> Samples:
         return None
 
 
-def _judge(request: Request, inputs: Samples, loss: Loss) -> Judge:
+def _judge(request: Request, inputs: Samples, loss: Loss, output: Output) -> Judge:
     """Loss half way between a and a permuted b, BatchNorm's statistics measured on what there is."""
     norms = any(isinstance(m, _BatchNorm) and m.track_running_stats for m in request.a.modules())
     first, second = request.a, request.b
     if norms and (request.data is None or isinstance(request.data, str)):
         # Noise has other statistics than data. All three networks are to be asked with those of the noise.
         first, second = (reset_batchnorm(shell(m), None, inputs) for m in (first, second))
-    data, own = answered(first, second, inputs, loss)
+    data, own = answered(first, second, inputs, loss, output=output)
     a, b, template = tensors_of(first), tensors_of(second), shell(first).eval()
 
     def judge(permutation: Permutation) -> float:
         middle: dict[str, Tensor] = interpolate(a, permutation.apply(b), 0.5)
         if norms:
             middle = tensors_of(reset_batchnorm(template, middle, data))
-        return float(evaluate(template, [middle], own, data)[0])
+        return float(evaluate(template, [middle], own, data, output)[0])
 
     return judge

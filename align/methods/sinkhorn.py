@@ -24,6 +24,7 @@ from ..progress import progress
 from ..projection.assignment import hard_maps
 from ..projection.implicit import implicit_maps
 from ..projection.sinkhorn import soft_maps
+from ..running.answers import Output, logits
 from ..running.batches import Samples
 from ..running.networks import as_graph
 from ..running.outputs import Loss
@@ -47,6 +48,7 @@ def sinkhorn_rebasin(
     projections: int = 20,
     gradient: str = "unrolled",
     check_every: int = 25,
+    output: Output = logits,
     example_input: Tensor | None = None,
     spec: Spec | None = None,
     generator: torch.Generator | None = None,
@@ -56,7 +58,7 @@ def sinkhorn_rebasin(
     Args:
         a: The reference (a graph is enough for ``cost="l2"``).
         b: The network to permute.
-        data: Pairs (inputs, targets); not needed for ``cost="l2"``.
+        data: Pairs (inputs, targets), a dict with ``labels``, or a loader of such; not needed for ``cost="l2"``.
         loss: Of outputs and targets.
         cost: ``rnd``, ``mid`` or ``l2``.
         init: An alignment to start from: its scores, scaled up where they are too soft to keep it (see below), or
@@ -69,6 +71,7 @@ def sinkhorn_rebasin(
         projections: Sinkhorn iterations per step.
         gradient: ``unrolled`` or ``implicit`` differentiation of the projection.
         check_every: Steps between two looks at the hard loss.
+        output: Picks the tensor that the loss is about; by default what is returned, or its ``logits``.
         example_input: Needed where the input's shape cannot be inferred.
         spec: The symmetry; traced when omitted.
         generator: Randomness of batches, λ and the initial logits; by default the same in every call.
@@ -81,7 +84,7 @@ def sinkhorn_rebasin(
     left, right = (as_graph(g, example_input, spec) for g in (a, b))
     spec = left.spec
     spec.require_same(right.spec)
-    objective = _objective(a, b, (left, right), cost, data, loss, batch_size, generator)
+    objective = _objective(a, b, (left, right), cost, data, loss, output, batch_size, generator)
     if not spec.free:
         return Alignment(left, right, maps={}, method=f"sinkhorn_{cost}", elapsed=time.perf_counter() - start)
     logits = _initial(left, init, generator)
@@ -185,6 +188,7 @@ def _objective(
     cost: str,
     data: Samples,
     loss: Loss,
+    output: Output,
     size: int,
     generator: torch.Generator,
 ) -> _OnLine | _Distance:
@@ -194,4 +198,4 @@ def _objective(
         raise ValueError(
             f"sinkhorn with cost '{cost}' runs the networks: pass modules and data=(inputs, targets), or cost='l2'"
         )
-    return _OnLine(LineLoss(a, b, graphs[0].spec, loss, data), cost == "mid", size, generator)
+    return _OnLine(LineLoss(a, b, graphs[0].spec, loss, data, output=output), cost == "mid", size, generator)

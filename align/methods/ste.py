@@ -18,6 +18,7 @@ from wsgraph.randomness import seeded
 
 from ..alignment import Alignment
 from ..progress import progress
+from ..running.answers import Output, logits
 from ..running.batches import Samples
 from ..running.outputs import Loss
 from .objective import Best, LineLoss
@@ -35,6 +36,7 @@ def straight_through(
     lr: float = 1e-2,
     batch_size: int = 512,
     sweeps: int = 2,
+    output: Output = logits,
     example_input: Tensor | None = None,
     spec: Spec | None = None,
     generator: torch.Generator | None = None,
@@ -44,13 +46,14 @@ def straight_through(
     Args:
         a: The reference.
         b: The network to permute.
-        data: Pairs (inputs, targets).
+        data: Pairs (inputs, targets), a dict with ``labels``, or a loader of such.
         loss: Of outputs and targets.
         init: An alignment to start from; the free parameters start at a, or half way to the aligned b.
         iterations: Steps of the optimiser.
         lr: Its learning rate.
         batch_size: Samples per step.
         sweeps: Weight Matching sweeps per projection.
+        output: Picks the tensor that the loss is about; by default what is returned, or its ``logits``.
         example_input: Needed where the input's shape cannot be inferred.
         spec: The symmetry; traced when omitted.
         generator: Randomness of batches and orders; by default the same in every call.
@@ -61,7 +64,7 @@ def straight_through(
     left, right = (to_graph(m, example_input, spec=spec) for m in (a, b))
     spec = left.spec
     spec.require_same(right.spec)
-    line = LineLoss(a, b, spec, loss, data)
+    line = LineLoss(a, b, spec, loss, data, output=output)
     if not spec.free:
         return Alignment(left, right, maps={}, method="ste", elapsed=time.perf_counter() - start)
     anchor = line.left if init is None else line.between(init.permutation.apply(line.right), 0.5)

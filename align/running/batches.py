@@ -1,8 +1,8 @@
-"""Data as people have it (tensors, pairs, loaders, noise) as a stream of input batches."""
+"""Data as people have it (tensors, pairs, dicts, loaders, noise) as a stream of input batches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from wsgraph.inputs import infer_example_input
 from wsgraph.modules import tensors_of
 
+from .inputs import Inputs, X, count, each_tensor
+
 BATCH = 512
 NOISE = "noise"
 """Gaussian inputs in place of data."""
@@ -18,23 +20,25 @@ NOISE_SAMPLES = 5_000
 """Of noise, unless another number is asked for."""
 
 Samples = Any
-"""A tensor of inputs, a pair (inputs, targets), a loader of either, or (for inputs only) ``"noise"``."""
+"""A tensor of inputs, a pair (inputs, targets), a dict, a loader of these, or (for inputs only) ``"noise"``."""
+TARGETS = ("labels", "label")
+"""What targets are called in a dict; the rest are inputs, by the names of forward's arguments."""
 
 
-def batches(data: Samples, model: nn.Module) -> Iterator[tuple[Tensor, Tensor | None]]:
+def batches(data: Samples, model: nn.Module) -> Iterator[tuple[Inputs, Tensor | None]]:
     """(inputs, targets or None) batch by batch, on the model's device and in its dtype."""
-    count = 0
+    seen = 0
     for x, y in _split(data):
-        count += len(x)
+        seen += count(x)
         yield for_model(x, model), None if y is None else y.to(_like(model).device)
-    if count == 0:
+    if seen == 0:
         raise ValueError("data is empty; an iterator is used up after one pass: pass tensors, a list or a loader")
 
 
-def for_model(x: Tensor, model: nn.Module) -> Tensor:
+def for_model(x: X, model: nn.Module) -> X:
     """Inputs on the model's device and, unless they are integers, in its dtype."""
     like = _like(model)
-    return x.to(like.device, like.dtype) if x.is_floating_point() else x.to(like.device)
+    return each_tensor(lambda t: t.to(like.device, like.dtype) if t.is_floating_point() else t.to(like.device), x)
 
 
 def input_batches(
@@ -43,7 +47,7 @@ def input_batches(
     example_input: Tensor | None,
     generator: torch.Generator | None,
     samples: int | None = None,
-) -> Iterator[Tensor]:
+) -> Iterator[Any]:
     """Inputs only; ``"noise"`` draws standard normal ones of the shape of the example input, ``samples`` of them."""
     require_samples(data, samples)
     if not isinstance(data, str):
@@ -52,8 +56,8 @@ def input_batches(
     if data != NOISE:
         raise ValueError(f"data is {data!r}, expected tensors, a loader or {NOISE!r}")
     example = infer_example_input(model) if example_input is None else example_input
-    kind = getattr(example, "dtype", type(example).__name__)
-    if not (isinstance(example, Tensor) and example.is_floating_point()):
+    if not isinstance(example, Tensor) or not example.is_floating_point():
+        kind = example.dtype if isinstance(example, Tensor) else f"a {type(example).__name__} of"
         raise ValueError(f"the network reads {kind} inputs, which noise cannot stand for; pass data=inputs")
     samples = NOISE_SAMPLES if samples is None else samples
     for start in range(0, samples, BATCH):
@@ -80,8 +84,10 @@ def _like(model: nn.Module) -> Tensor:
     return next(t for t in tensors_of(model).values() if t.is_floating_point())
 
 
-def _split(data: Samples) -> Iterator[tuple[Tensor, Tensor | None]]:
-    if isinstance(data, Tensor):
+def _split(data: Samples) -> Iterator[tuple[Inputs, Tensor | None]]:
+    if isinstance(data, Mapping):
+        yield from map(_named, _pieces(data))
+    elif isinstance(data, Tensor):
         yield from ((x, None) for x in _equal_chunks(data))
     elif is_pair(data):
         x, y = data
@@ -99,10 +105,28 @@ def _equal_chunks(x: Tensor) -> tuple[Tensor, ...]:
     return x.tensor_split(max(1, -(-len(x) // BATCH)))
 
 
-def _item(item: Any) -> tuple[Tensor, Tensor | None]:
-    """One batch of a loader: inputs, (inputs,) or (inputs, targets)."""
+def _pieces(data: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """A dict of many samples as dicts of some."""
+    for chosen in _equal_chunks(torch.arange(count(data))):
+        yield each_tensor(lambda t, k=chosen: t[k.to(t.device)], data)  # type: ignore[misc]
+
+
+def _item(item: Any) -> tuple[Inputs, Tensor | None]:
+    """One batch of a loader: inputs, (inputs,), (inputs, targets) or a dict."""
     if isinstance(item, Tensor):
         return item, None
-    if isinstance(item, (tuple, list)) and 1 <= len(item) <= 2 and all(isinstance(t, Tensor) for t in item):
-        return item[0], item[1] if len(item) == 2 else None
-    raise TypeError(f"the loader yields a {type(item).__name__}, expected inputs or pairs (inputs, targets) of tensors")
+    if isinstance(item, Mapping) and any(isinstance(value, Tensor) for value in item.values()):
+        return _named(item)
+    inputs, targets = (*item, None)[:2] if isinstance(item, (tuple, list)) and 1 <= len(item) <= 2 else (None, None)
+    if isinstance(inputs, (Tensor, Mapping)) and isinstance(targets, (Tensor, type(None))):
+        return inputs, targets
+    raise TypeError(
+        f"the loader yields a {type(item).__name__}, expected inputs or pairs (inputs, targets) of tensors, or dicts "
+        "of tensors with their targets as 'labels'"
+    )
+
+
+def _named(item: Mapping[str, Any]) -> tuple[Inputs, Tensor | None]:
+    """Inputs and targets of a dict."""
+    targets = next((item[name] for name in TARGETS if isinstance(item.get(name), Tensor)), None)
+    return {name: value for name, value in item.items() if name not in TARGETS}, targets

@@ -13,6 +13,7 @@ from wsgraph.randomness import OwnDraws
 from wsgraph.ties import map_tied
 
 from .batches import Samples, batches
+from .inputs import count, run
 from .modes import evaluating
 
 
@@ -41,10 +42,10 @@ def measure_norms(model: nn.Module, norms: Sequence[_BatchNorm], data: Samples) 
         for m in norms:
             m.train()
         for x, _ in batches(data, model):
-            seen += len(x)
+            seen += count(x)
             for m in norms:
-                m.momentum = len(x) / seen  # a plain average: every sample counts alike
+                m.momentum = count(x) / seen  # a plain average: every sample counts alike
             with draws:
-                model(x)
+                run(model, x)
     for m, momentum in zip(norms, momenta, strict=True):
         m.momentum = momentum

@@ -6,7 +6,7 @@ networks that is in one basin with both says the same; one that is not, does not
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,9 @@ from wsgraph.modules import tensors_of
 from wsgraph.randomness import OwnDraws
 from wsgraph.shell import shell
 
-from .batches import NOISE, Samples, batches, input_batches, is_pair
+from .answers import Output, logits
+from .batches import NOISE, TARGETS, Samples, batches, input_batches, is_pair
+from .inputs import Inputs, first
 from .outputs import Loss, call
 
 
@@ -31,13 +33,14 @@ class Answered:
     b: nn.Module
     inputs: Samples
     classes: bool
+    output: Output = logits
 
     @torch.no_grad()
-    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
+    def __iter__(self) -> Iterator[tuple[Inputs, Tensor]]:
         draws, networks = OwnDraws(), [(shell(m).eval(), tensors_of(m)) for m in (self.a, self.b)]
         for x, _ in batches(self.inputs, self.a):
             with draws:
-                said = [call(network, tensors, x) for network, tensors in networks]
+                said = [call(network, tensors, x, self.output) for network, tensors in networks]
             if self.classes:
                 said = [s.softmax(class_dim(s)) for s in said]
             yield x, (said[0] + said[1]) / 2
@@ -51,6 +54,7 @@ def answered(
     example_input: Any = None,
     samples: int | None = None,
     generator: torch.Generator | None = None,
+    output: Output = logits,
 ) -> tuple[Samples, Loss]:
     """Data with targets, and the loss for them: as given where there are targets, else :class:`Answered`.
 
@@ -64,17 +68,18 @@ def answered(
         example_input: Shape of the noise, where it cannot be inferred.
         samples: How much noise.
         generator: Randomness of the noise.
+        output: Picks the tensor that the loss is about, where a network returns more than one.
     """
     if not isinstance(data, str) and has_targets(data):
         return data, loss
     if isinstance(data, str):
         data = torch.cat(list(probes(a, data, example_input, samples, generator)))
-    first, _ = next(batches(data, a))
+    inputs, _ = next(batches(data, a))
     with OwnDraws(), torch.no_grad():
-        outputs = call(shell(a).eval(), tensors_of(a), first[:1])
+        outputs = call(shell(a).eval(), tensors_of(a), first(inputs, 1), output)
     classes = loss is F.cross_entropy and outputs.shape[class_dim(outputs)] > 1
     own_loss: Loss = soft_cross_entropy if classes else F.mse_loss if loss is F.cross_entropy else loss
-    found = Answered(a, b, data, classes)
+    found = Answered(a, b, data, classes, output)
     if isinstance(data, Tensor):
         parts = list(zip(*found, strict=True))
         return (torch.cat(parts[0]), torch.cat(parts[1])), own_loss
@@ -87,8 +92,12 @@ def has_targets(data: Samples) -> bool:
         return False
     if is_pair(data):
         return True
-    first = next(iter(data)) if isinstance(data, Iterable) and not isinstance(data, Iterator) else None
-    return first is None or (isinstance(first, (tuple, list)) and len(first) == 2)
+    if isinstance(data, Mapping):
+        return any(name in data for name in TARGETS)
+    batch = next(iter(data)) if isinstance(data, Iterable) and not isinstance(data, Iterator) else None
+    if isinstance(batch, Mapping):
+        return any(name in batch for name in TARGETS)
+    return batch is None or (isinstance(batch, (tuple, list)) and len(batch) == 2)
 
 
 def probes(
@@ -97,7 +106,7 @@ def probes(
     example_input: Any = None,
     samples: int | None = None,
     generator: torch.Generator | None = None,
-) -> Iterator[Tensor]:
+) -> Iterator[Any]:
     """Inputs that stand for data where there is none: Gaussian noise, or random tokens for what reads tokens."""
     example = infer_example_input(model) if example_input is None else example_input
     sizes = [m.num_embeddings for m in model.modules() if isinstance(m, nn.Embedding)]

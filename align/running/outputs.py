@@ -10,7 +10,9 @@ from torch.func import functional_call
 
 from wsgraph.randomness import OwnDraws
 
+from .answers import Output, logits
 from .batches import Samples, batches
+from .inputs import Inputs, arguments, count
 from .layout import channels_last
 from .stacked import over_networks
 
@@ -18,17 +20,21 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 """Mean loss of outputs and targets, as ``torch.nn.functional.cross_entropy``."""
 
 
-def call(template: nn.Module, tensors: Mapping[str, Tensor], x: Tensor) -> Tensor:
+def call(template: nn.Module, tensors: Mapping[str, Tensor], x: Inputs, output: Output = logits) -> Tensor:
     """Outputs of ``template`` with other tensors; all names of tied ones are among them.
 
     For a moment they are in the template itself, so let it be a shell of the caller's module.
     """
-    return functional_call(template, dict(tensors), (x,), tie_weights=False)
+    return output(functional_call(template, dict(tensors), *arguments(x), tie_weights=False))
 
 
 @torch.no_grad()
 def evaluate(
-    template: nn.Module, networks: Sequence[Mapping[str, Tensor]], loss: Loss, data: Samples
+    template: nn.Module,
+    networks: Sequence[Mapping[str, Tensor]],
+    loss: Loss,
+    data: Samples,
+    output: Output = logits,
 ) -> tuple[Tensor, Tensor | None]:
     """Mean loss and accuracy of several networks of one architecture, vectorised over the networks where torch can.
 
@@ -36,25 +42,26 @@ def evaluate(
         template: A module of the architecture in eval mode; not the caller's own, but a shell of it.
         networks: Their tensors.
         loss: Of outputs and targets.
-        data: A pair (inputs, targets) or a loader of such pairs.
+        data: A pair (inputs, targets), a dict with ``labels``, or a loader of such.
+        output: Picks the tensor that the loss is about, where a network returns more than one.
 
     Shapes:
         - **output:** two vectors of ``len(networks)``; the second is ``None`` when targets are not classes
     """
     stacked = {k: torch.stack([n[k].detach() for n in networks]) for k in networks[0]} if len(networks) > 1 else None
-    total, hits, count, classes = torch.zeros(len(networks)), torch.zeros(len(networks)), 0, False
+    total, hits, seen, classes = torch.zeros(len(networks)), torch.zeros(len(networks)), 0, False
     draws = OwnDraws()
     for x, y in batches(data, template):
         if y is None:
             raise ValueError("data has no targets; pass (inputs, targets) or a loader of such pairs")
         with draws:
             if stacked is None:
-                out = call(template, networks[0], channels_last(template, x))[None]
+                out = call(template, networks[0], channels_last(template, x), output)[None]
             else:
-                out = over_networks(template, lambda n, x=x: call(template, n, x), stacked, rewind=False)
-        total += len(x) * torch.stack([loss(o, y) for o in out]).cpu()
+                out = over_networks(template, lambda n, x=x: call(template, n, x, output), stacked, rewind=False)
+        total += count(x) * torch.stack([loss(o, y) for o in out]).cpu()
         if out.dim() == 3 and y.dim() == 1 and not y.is_floating_point():
             classes = True
             hits += (out.argmax(-1) == y).sum(1).cpu()
-        count += len(x)
-    return total / count, hits / count if classes else None
+        seen += count(x)
+    return total / seen, hits / seen if classes else None

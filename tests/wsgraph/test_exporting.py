@@ -13,21 +13,19 @@ def layers(forward, **buffers):
     return model
 
 
-def halves(m, x):
-    h, k = torch.relu(m.a(x)), m.k.item()
-    return m.b(torch.cat([h[:, k:], h[:, :k]], 1))
+def branching(m, x):
+    return m.b(m.a(x)) if x.sum() > 0 else m.b(-m.a(x))
 
 
-def selecting(m, x):
-    return m.b(torch.relu(m.a(x)[x[:, 0] > 0]))
+def counting(m, x):
+    """As many rows as a tensor says, by int()."""
+    return m.b(m.a(x)[: int(m.k)])
 
 
-@pytest.mark.parametrize("forward", [halves, selecting])
-def test_shapes_that_only_values_tell(forward):
+@pytest.mark.parametrize("forward", [branching, counting])
+def test_what_only_values_tell(forward):
     model = layers(forward, k=torch.tensor(3))
-    with pytest.raises(
-        ValueError, match=r"Net cannot .*because forward needs the value of a tensor.* \(.item\(\)"
-    ) as error:
+    with pytest.raises(ValueError, match=r"Net, because forward needs the value of a tensor.* \(.item\(\)") as error:
         trace(model, torch.randn(5, 4))
     assert "keep a number as a plain attribute (self.size = 3)" in str(error.value)
     assert "to_graph(model, example_input, spec=Spec(groups=..., params=...))" in str(error.value)

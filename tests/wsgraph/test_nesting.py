@@ -86,6 +86,36 @@ def fused_by_head(m, h):
     return h + m.p(merged(F.scaled_dot_product_attention(q, k, v)))
 
 
+def with_biases(m, h):
+    """A bias put together of three parts, of which the keys' is zero."""
+    bias = torch.cat([m.qb, torch.zeros_like(m.vb), m.vb])
+    q, k, v = F.linear(h, m.qkv.weight, bias).reshape(2, 5, 3, 2, 4).permute(2, 0, 3, 1, 4).unbind(0)
+    return h + m.p(merged(F.scaled_dot_product_attention(q, k, v)))
+
+
+def triples_by_head(m, h):
+    qkv = m.qkv(h).view(2, 5, 2, 3, 4).transpose(1, 2)
+    return h + m.p(merged(F.scaled_dot_product_attention(*(qkv[..., k, :] for k in range(3)))))
+
+
+def from_the_largest(m, q, k, v):
+    """Four query heads, two key heads; scores relative to the largest."""
+    q, k, v = split(q, 4), *(split(x, 2).repeat_interleave(2, 1) for x in (k, v))
+    w = q @ k.mT
+    return merged((w - w.max(-1, keepdim=True).values).softmax(-1) @ v)
+
+
+def pinned_heads(m, q, k, v):
+    """The same, with an operator in between that is not understood."""
+    q, k, v = split(q, 4), *(split(x, 2).repeat_interleave(2, 1) for x in (k, v))
+    return merged(torch.linalg.matrix_exp(q @ k.mT / 9) @ v)
+
+
+def unbound(m, h):
+    a, b = m.w
+    return torch.tanh(h @ a) @ b
+
+
 def turned(m, q, k, v):
     """Values come from the head at the other end."""
     q, k, v = (split(x, 2) for x in (q, k, v))
@@ -120,7 +150,22 @@ CASES = {
     "heads in two parts": (lambda: attention(some_heads), TOKENS, {"i": 8, "q": 2, "q.2": 2, "q.3": 2, "v": 2}),
     "one norm for all heads makes their dims move alike": (lambda: net(normed, norm=nn.RMSNorm(4), **{k: nn.Linear(8, 8) for k in "qkvp"}), TOKENS, {"i": 8, "q": 2, "q.2": 4, "v": (8, "q")}),
     "queries, keys and values fused": (lambda: net(fused, **{k: make() for k, make in QKV.items()}), TOKENS, {"i": 8, **heads_of("qkv")}),
-    "fused head by head": (lambda: net(fused_by_head, **{k: make() for k, make in QKV.items()}), TOKENS, {"i": 8, "qkv": 2}),
+    "fused head by head": (lambda: net(fused_by_head, **{k: make() for k, make in QKV.items()}), TOKENS, {"i": 8, "qkv.runs": 2, "qkv": (8, "qkv.runs")}),
+    "fused head by head, as triples": (lambda: net(triples_by_head, **{k: make() for k, make in QKV.items()}), TOKENS, {"i": 8, "qkv.runs": 2, "qkv": (8, "qkv.runs")}),
+    "fused, with a bias put together": (
+        lambda: net(with_biases, qb=nn.Parameter(torch.randn(8)), vb=nn.Parameter(torch.randn(8)), **{k: make() for k, make in QKV.items()}),
+        TOKENS,
+        {"i": 8, "vb.runs": 2, "vb": (8, "vb.runs"), "qb": (8, "vb.runs")},
+    ),
+    "key heads that serve several, scores relative to the largest": (lambda: attention(from_the_largest, 4), TOKENS, {"i": 8, "q.runs": 2, "q": (4, "q.runs"), "q.2": (4, "q.runs"), "v": (4, "q.runs")}),
+    "key heads that serve several, pinned": (lambda: attention(pinned_heads, 4), TOKENS, {"i": 8, "q": (4, "q.runs"), "v": (4, "v.runs")}),
+    "a parameter unbound": (lambda: net(unbound, w=nn.Parameter(torch.randn(2, 8, 8))), TOKENS, {"i": 8}),
+    "groups of a norm inside heads": (
+        lambda: net(lambda m, h: torch.einsum("nthd,hde->nthe", m.g(h.mT).mT.unflatten(-1, (2, 4)), m.w).flatten(2), g=nn.GroupNorm(4, 8), w=nn.Parameter(torch.randn(2, 4, 4))),
+        TOKENS,
+        {"i.runs": 2, "i": (4, "i.runs"), "i.2": 2, "w": (8, "i.runs")},
+    ),
+    "runs of one element": (lambda: chain(nn.Conv2d(3, 6, 1), nn.Conv2d(6, 6, 3, groups=6), nn.ReLU(), nn.Flatten(), nn.Linear(216, 2)), IMAGE, {"0": 6}),
     "MultiheadAttention": (lambda: net(self_attention, a=nn.MultiheadAttention(8, 2, batch_first=True)), TOKENS, {"i": 8, **heads_of("a")}),
     "cross-attention": (lambda: net(lambda m, h: h + m.a(h, h.relu(), h.relu())[0], a=nn.MultiheadAttention(8, 2, batch_first=True)), TOKENS, {"i": 8, **heads_of("a")}),
     "TransformerDecoderLayer": (

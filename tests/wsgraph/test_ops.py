@@ -38,6 +38,12 @@ def randn(*shape):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape)))
 
 
+def cleared(h, neurons):
+    h = h.clone()
+    h[:, neurons] = 0.0
+    return h
+
+
 IMAGE, VECTOR, TOKENS = (2, 3, 8, 8), (3, 6), (2, 5, 6)
 
 LAYERS = {
@@ -175,7 +181,7 @@ LAYERS = {
         torch.randint(0, 9, (2, 4)),
         {"e": 6},
     ),
-    "width one everywhere": (lambda: chain(nn.Linear(1, 1), nn.ReLU(), nn.Linear(1, 1)), (3, 1), {"0": 1}),
+    "width one everywhere": (lambda: chain(nn.Linear(1, 1), nn.ReLU(), nn.Linear(1, 1)), (3, 1), {}),
     "deeply nested": (
         lambda: chain(chain(chain(nn.Linear(6, 8)), nn.ReLU()), chain(chain(nn.Linear(8, 3)))),
         VECTOR,
@@ -219,13 +225,14 @@ STREAMS = {
         IMAGE,
         {"a": 4, "b": 5},
     ),
-    "concatenation with the input": (lambda: fc(lambda m, h: m.b(torch.cat([h, h.new_ones(3, 1)], 1)), read=9), VECTOR, {"a": 8, "b": 1}),
+    "concatenation with the input": (lambda: fc(lambda m, h: m.b(torch.cat([h, h.new_ones(3, 1)], 1)), read=9), VECTOR, {"a": 8}),
     "concatenation plus a whole": (lambda: Net(lambda m, x: m.d(torch.cat([m.a(x), m.b(x)], 1) + m.c(x)), a=nn.Linear(6, 3), b=nn.Linear(6, 5), c=nn.Linear(6, 8), d=nn.Linear(8, 2)), VECTOR, {"a": 3, "b": 5}),
     "concatenation and depthwise": (
         lambda: Net(lambda m, x: m.d(m.c(torch.cat([m.a(x), m.b(x)], 1)).relu()), a=nn.Conv2d(3, 2, 1), b=nn.Conv2d(3, 3, 1), c=nn.Conv2d(5, 10, 3, groups=5), d=nn.Conv2d(10, 2, 1)),
         IMAGE,
         {"a": 2, "b": 3, "c": 4, "c.2": 6},
     ),
+    "concatenation with an empty cache": (lambda: fc(lambda m, h: m.b(torch.cat([torch.tensor([]), h.new_zeros(3, 0), torch.cat([h.new_zeros(0, 8), h])], 1))), VECTOR, {"a": 8}),
     "concatenation of a stream with itself": (lambda: fc(lambda m, h: m.b(torch.cat([h, -h], 1)), read=16), VECTOR, {"a": 8}),
     "misaligned concatenations": (lambda: Net(lambda m, x: m.e(torch.cat([m.a(x), m.b(x)], 1) + torch.cat([m.b(x), m.a(x)], 1)), a=nn.Linear(6, 3), b=nn.Linear(6, 5), e=nn.Linear(8, 2)), VECTOR, {}),
     "mixing tokens": (lambda: Net(lambda m, x: m.c((lambda h: h + m.b(h.mT).mT)(m.a(x))), a=nn.Linear(6, 8), b=nn.Linear(5, 5), c=nn.Linear(8, 2)), TOKENS, {"a": 8}),
@@ -257,12 +264,20 @@ PINNED = {
     "slice with a step": (lambda: conv(lambda m, h: m.b(h[:, ::2]), read=4), IMAGE, "sliced"),
     "select": (lambda: fc(lambda m, h: m.b(h * h[:, 0][:, None])), VECTOR, "selected by index"),
     "chosen neurons": (lambda: fc(lambda m, h: m.b(h[:, torch.tensor([3, 1])]), read=2), VECTOR, "chosen by index"),
-    "assignment to one neuron": (lambda: fc(lambda m, h: m.b(h.index_fill(1, torch.tensor([0]), 0.0))), VECTOR, "index_put"),
+    "assignment to one neuron": (lambda: fc(lambda m, h: m.b(h.index_fill(1, torch.tensor([0]), 0.0))), VECTOR, "chosen by index"),
     "tokens and neurons exchanged": (lambda: fc(lambda m, h: m.b(h.reshape(2, 8, 5).mT)), TOKENS, "split by a reshape"),
     "flip": (lambda: fc(lambda m, h: m.b(h.flip(-1))), VECTOR, "position"),
-    "cumsum": (lambda: fc(lambda m, h: m.b(h.cumsum(-1))), VECTOR, "cumsum is not understood"),
-    "sort": (lambda: fc(lambda m, h: m.b(h.sort(-1).values)), VECTOR, "sort is not understood"),
-    "a constant per neuron": (lambda: fc(lambda m, h: m.b(h * torch.arange(8))), VECTOR, "arange is not understood"),
+    "cumsum": (lambda: fc(lambda m, h: m.b(h.cumsum(-1))), VECTOR, "taken in order"),
+    "numbers of sorted neurons": (lambda: fc(lambda m, h: m.b(h * h.sort(-1).indices)), VECTOR, "sorted"),
+    "number of the largest": (lambda: fc(lambda m, h: m.b(h * h.max(-1, keepdim=True).indices)), VECTOR, "its elements are numbered"),
+    "argmax": (lambda: fc(lambda m, h: m.b(h * h.argmax(-1, keepdim=True))), VECTOR, "its elements are numbered"),
+    "argsort": (lambda: fc(lambda m, h: m.b(h * h.argsort(-1))), VECTOR, "sorted"),
+    "looked up by neurons": (lambda: fc(lambda m, h: m.b(torch.tensor([0.0, 1.0])[(h > 0).long()])), VECTOR, "chosen by index"),
+    "windows of neurons": (lambda: fc(lambda m, h: m.b(h.unfold(1, 2, 1).sum(-1)), read=7), VECTOR, "position"),
+    "every other neuron assigned": (lambda: fc(lambda m, h: m.b(h.slice_scatter(h[:, :4] * 2, 1, 0, 8, 2))), VECTOR, "chosen by index"),
+    "assignment to chosen neurons": (lambda: fc(lambda m, h: m.b(cleared(h, torch.tensor([3, 1])))), VECTOR, "chosen by index"),
+    "a triangle of weights": (lambda: Net(lambda m, x: m.b(x @ m.a.weight.tril()), a=nn.Linear(6, 6), b=nn.Linear(6, 2)), VECTOR, "position"),
+    "a constant per neuron": (lambda: fc(lambda m, h: m.b(h * torch.arange(8))), VECTOR, "constant tensor"),
     "a buffer outside the state dict": (lambda: Net(lambda m, x: m.b(m.n(m.a(x))), a=nn.Linear(6, 8), b=nn.Linear(8, 2), n=Scaled(False)), VECTOR, "constant tensor"),
     "a mask from outside": (lambda: Net(lambda m, x, y: m.b(m.a(x) * y), a=nn.Linear(6, 8), b=nn.Linear(8, 2)), (randn(3, 6), randn(3, 8)), "network input"),
     "conv along neurons": (lambda: Net(lambda m, x: m.c(m.a(x)[:, None]), a=nn.Linear(6, 8), c=nn.Conv1d(1, 2, 3)), VECTOR, "position"),
@@ -272,8 +287,8 @@ PINNED = {
     "reflection along neurons": (lambda: fc(lambda m, h: m.b(F.pad(h, (1, 1), mode="reflect")), read=10), VECTOR, "position"),
     "local response norm": (lambda: conv(lambda m, h: m.b(F.local_response_norm(h, 3))), IMAGE, "position"),
     "the inverse of a weight": (lambda: fc(lambda m, h: m.b(h @ torch.linalg.inv(m.a.weight)), hidden=6), VECTOR, "linalg_inv_ex"),
-    "noise": (lambda: fc(lambda m, h: m.b(h + torch.randn_like(h))), VECTOR, "randn_like is not understood"),
-    "dropout that never sleeps": (lambda: fc(lambda m, h: m.b(F.dropout(h, 0.5, training=True))), VECTOR, "dropout is not understood"),
+    "noise": (lambda: fc(lambda m, h: m.b(h + torch.randn_like(h))), VECTOR, "random numbers"),
+    "dropout that never sleeps": (lambda: fc(lambda m, h: m.b(F.dropout(h, 0.5, training=True))), VECTOR, "random numbers"),
 }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ import torch
 from torch import fx
 
 from ..nesting import settle
-from . import attention, layers, norms, shapes, spatial
+from . import attention, indexing, layers, norms, ordered, shapes, spatial
 from .core import CONSTANT as CONSTANT
 from .core import HANDLERS as HANDLERS
 from .core import POSITION as POSITION
@@ -29,8 +29,9 @@ from .core import values_in as values_in
 from .elementwise import pointwise
 
 __all__ = [
-    "CONSTANT", "HANDLERS", "POSITION", "State", "Value", "apply", "attention", "handles", "inherit", "is_known",
-    "is_pointwise", "is_understood", "layers", "name_of", "norms", "shapes", "spatial", "unknown", "values_in",
+    "CONSTANT", "HANDLERS", "POSITION", "State", "Value", "apply", "attention", "handles", "indexing",
+    "inherit", "is_known", "is_pointwise", "is_understood", "layers", "name_of", "norms", "ordered", "shapes",
+    "spatial", "unknown", "values_in",
 ]  # fmt: skip
 
 

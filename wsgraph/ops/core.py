@@ -14,6 +14,7 @@ from ..nesting import limit
 
 POSITION = "position"
 CONSTANT = "constant tensor"
+RANDOM = "random numbers"
 
 Dims = list[Dim]
 
@@ -107,6 +108,13 @@ def name_of(target: Any) -> str:
     )
 
 
+def argument(node: fx.Node, args: Sequence[Any], name: str) -> Any:
+    """An operator's argument by its name in the schema, or its default."""
+    schema = node.target._schema.arguments  # type: ignore[union-attr]
+    k = next(k for k, argument in enumerate(schema) if argument.name == name)
+    return args[k] if k < len(args) else schema[k].default_value
+
+
 def shape_of(node: fx.Node) -> list[int]:
     return [int(size) for size in node.meta["val"].shape]
 
@@ -116,11 +124,17 @@ def inherit(data: Value, dims: Dims) -> Value:
     return Value(dims, writer=data.writer, pending=data.pending)
 
 
+@handles("sym_size", "sym_stride", "sym_storage_offset", "sym_numel", "sym_constrain_range_for_size")
+def number(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
+    """A number that says how a tensor is laid out and nothing about its values."""
+    return Value([])
+
+
 def unknown(state: State, node: fx.Node, args: Sequence[Any]) -> Value | list[Value]:
     """Pin whatever the operator touches; one that returns nothing (an assertion) changes nothing."""
     if node.meta.get("val") is None:
         return Value([])
-    why = f"{name_of(node.target)} is not understood"
+    why = _reason(node, args)
     for value in values_in(args):
         for dim in value.dims:
             pin(dim, why)
@@ -130,6 +144,12 @@ def unknown(state: State, node: fx.Node, args: Sequence[Any]) -> Value | list[Va
         Value([fixed(int(s), why) for s in getattr(out, "shape", ())]) for out in (outputs if many else [outputs])
     ]
     return results if many else results[0]
+
+
+def _reason(node: fx.Node, args: Sequence[Any]) -> str:
+    if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
+        return RANDOM
+    return f"{name_of(node.target)} is not understood" if values_in(args) else CONSTANT
 
 
 def values_in(args: Any) -> list[Value]:

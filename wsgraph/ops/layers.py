@@ -9,7 +9,7 @@ from torch import fx
 
 from ..axes import Atom, Dim, free, leaves, pin, resolve, size_of, tie
 from ..regroup import into_runs
-from .core import POSITION, State, Value, handles, mark_feature, pin_positions, positions, unknown
+from .core import POSITION, State, Value, handles, mark_feature, pin_positions, positions, unknown, values_in
 
 
 @handles("linear")
@@ -124,6 +124,34 @@ def addmm(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
             tie(bias.dims[-k], out.dims[-k])
     state.attach(out, {"bias": bias})
     return out
+
+
+@handles("bilinear")
+def bilinear(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
+    """``out[o] = Σ left[i] weight[o, i, j] right[j] + bias[o]``."""
+    left, right, weight, bias = (*args, None)[:4]
+    out = state.weight(left, weight, bias)
+    for x, y in zip(left.dims[:-1], right.dims[:-1], strict=True):
+        tie(x, y)
+    state.contract(left.dims[-1], weight.dims[1])
+    state.contract(right.dims[-1], weight.dims[2])
+    mark_feature(weight.dims[0])
+    if bias is not None:
+        tie(bias.dims[0], weight.dims[0])
+    out.dims = [*map(resolve, left.dims[:-1]), resolve(weight.dims[0])]
+    return out
+
+
+@handles("embedding_bag", "_embedding_bag", "_embedding_bag_forward_only")
+def embedding_bag(state: State, node: fx.Node, args: Sequence[Any]) -> list[Value]:
+    """Sum, mean or maximum of the rows in every bag, column by column."""
+    table, *others = values_in(args)
+    rows = cast(Value, embedding(state, node, (table, others[0])))
+    for dim in (dim for value in others for dim in value.dims):
+        pin(dim, POSITION)
+    bags, *rest = node.meta["val"]
+    rows.dims = [*positions(bags, 0)[:1], rows.dims[-1]]
+    return [rows, *(Value(positions(out, 0)) for out in rest)]
 
 
 @handles("embedding")

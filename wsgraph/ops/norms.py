@@ -19,6 +19,14 @@ def channel_norm(state: State, node: fx.Node, args: Sequence[Any]) -> Value | li
     return [out] if isinstance(node.meta["val"], (tuple, list)) else out  # the other outputs are for training
 
 
+@handles("_native_batch_norm_legit")
+def own_statistics(state: State, node: fx.Node, args: Sequence[Any]) -> list[Value]:
+    """BatchNorm by the statistics of the data itself, as in weight standardisation."""
+    data, scale, shift = args[:3]
+    out = _norm(state, data, [1], {"norm_scale": scale, "norm_shift": shift})
+    return [out, Value([data.dims[1]]), Value([data.dims[1]])]
+
+
 @handles("layer_norm", "rms_norm", "_fused_rms_norm")
 def trailing_norm(state: State, node: fx.Node, args: Sequence[Any]) -> Value | list[Value]:
     data, normalized, *affine = args[:4] if name_of(node.target) == "layer_norm" else args[:3]

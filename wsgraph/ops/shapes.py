@@ -115,7 +115,7 @@ def uniform(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
 
 @handles("cat")
 def cat(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
-    values = [v for v in args[0] if v.dims]
+    values = _not_empty(args[0])
     dim = (args[1] if len(args) > 1 else 0) % len(values[0].dims)
     for other in values[1:]:
         for k, (x, y) in enumerate(zip(values[0].dims, other.dims, strict=True)):
@@ -124,6 +124,11 @@ def cat(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
     dims = list(values[0].dims)
     dims[dim] = tuple(part for v in values for part in resolve(v.dims[dim]))
     return Value(dims)
+
+
+def _not_empty(values: Sequence[Value]) -> list[Value]:
+    """What a concatenation is made of: an empty cache adds nothing, whatever its number of dimensions."""
+    return [v for v in values if all(size_of(dim) for dim in v.dims)] or list(values[:1])
 
 
 @handles("stack")
@@ -207,21 +212,6 @@ def _take(data: Value, dim: int, index: int) -> Value:
         return inherit(data, tell_apart(others, chosen[0][0], index, SELECTED))
     pin(data.dims[where], SELECTED)
     return inherit(data, others)
-
-
-@handles("index", "index_select")
-def index(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
-    """Entries chosen by number: order matters along the dimensions that are indexed, the others pass through."""
-    data = args[0]
-    chosen = args[1] if name_of(node.target) == "index" else [None] * (args[1] % len(data.dims)) + [args[2]]
-    where = [k for k, value in enumerate(chosen) if value is not None]
-    if where != list(range(where[0], where[-1] + 1)):
-        return unknown(state, node, args)  # type: ignore[return-value]
-    for k in where:
-        pin(data.dims[k], "chosen by index")
-    new = len(shape_of(node)) - len(data.dims) + len(where)
-    chosen_dims = [fixed(s, "chosen by index") for s in shape_of(node)[where[0] : where[0] + new]]
-    return inherit(data, [*data.dims[: where[0]], *chosen_dims, *data.dims[where[-1] + 1 :]])
 
 
 @handles("flip", "roll")

@@ -195,13 +195,45 @@ def test_half_precision():
 
 def test_groups_whose_values_are_hidden_are_named_and_stay():
     def make():
-        return Net(lambda m, x: m.attend(x, x, x)[0], attend=nn.MultiheadAttention(4, 2, batch_first=True))
+        weights = {"w": nn.Parameter(torch.randn(4, 3)), "v": nn.Parameter(torch.randn(3, 2))}
+        return Net(lambda m, x: torch.einsum("ni,ih,ho->no", x, m.w, m.v), **weights)
 
-    data = torch.randn(9, 5, 4)
-    hidden = r"read or write groups \['attend', 'attend.2'\].* 'activation_matching\+weight_matching'"
+    data = torch.randn(9, 4)
+    hidden = r"read or write groups \['w'\].* 'activation_matching\+weight_matching'"
     with pytest.warns(UserWarning, match=hidden):
         found = align.match(make(), make(), "activation_matching", data=data, example_input=data)
     assert found.permutation == Permutation.identity(found.spec)
+
+
+def tokens(function, **parts):
+    """Linear ``i``, then ``function(self, i(x))`` of width 8, read by Linear ``o``."""
+    return Net(lambda m, x: m.o(function(m, m.i(x))), i=nn.Linear(6, 8), o=nn.Linear(8, 2), **parts)
+
+
+INSIDE = {
+    "self-attention": lambda: tokens(lambda m, h: h + m.a(h, h, h)[0], a=nn.MultiheadAttention(8, 2, batch_first=True)),
+    "cross-attention of another width": lambda: tokens(
+        lambda m, h: h + m.a(h, m.k(h[:, :3]), m.k(h[:, :3]))[0],
+        a=nn.MultiheadAttention(8, 2, bias=False, kdim=5, vdim=5, batch_first=True),
+        k=nn.Linear(8, 5),
+    ),
+    "LSTM": lambda: tokens(lambda m, h: m.a(h)[0], a=nn.LSTM(8, 8, 2, batch_first=True)),
+    "GRU in both directions": lambda: tokens(
+        lambda m, h: m.a(h)[0], a=nn.GRU(8, 4, 2, batch_first=True, bidirectional=True)
+    ),
+    "RNN without biases": lambda: tokens(lambda m, h: m.a(h)[1][-1], a=nn.RNN(8, 8, 2, bias=False)),
+}
+
+
+@pytest.mark.parametrize("name", INSIDE)
+@pytest.mark.filterwarnings("error:no linear layer")
+def test_what_is_inside_attention_and_recurrent_layers_is_seen(name):
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model, x = INSIDE[name]().eval(), torch.randn(64, 5, 6)
+    g = Permutation.random(trace(model, x[:2]), torch.Generator().manual_seed(1))
+    found = align.match(model, g.apply(model), "activation_matching", data=x, example_input=x[:2])
+    assert found.permutation == g.inverse()
 
 
 def test_scores_of_all_groups_are_on_one_device():

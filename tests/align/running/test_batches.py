@@ -44,6 +44,17 @@ def test_every_form_gives_all_samples_once_in_order(data):
     assert y is None or torch.equal(y, Y)
 
 
+@pytest.mark.parametrize("name", ["labels", "label"])
+def test_dicts_hold_inputs_by_name_and_targets(name):
+    whole = {"tokens": X, "scale": 2, name: Y}
+    for data in (whole, [whole], [({"tokens": X, "scale": 2}, Y)]):
+        found = list(batches(data, mlp(4, 3).double()))
+        assert all(set(x) == {"tokens", "scale"} and x["scale"] == 2 for x, _ in found)
+        torch.testing.assert_close(torch.cat([x["tokens"] for x, _ in found]), X.double())
+        assert torch.equal(torch.cat([y for _, y in found]), Y)
+    assert next(batches([{"tokens": X}], mlp(4, 3)))[1] is None
+
+
 def test_tensors_are_cut_into_equal_batches():
     assert joined(X)[2] == [257, 256]
 
@@ -69,7 +80,7 @@ def test_noise():
         ((X, Y[:3]), ValueError, "513 inputs but 3 targets"),
         ([], ValueError, "data is empty"),
         (X[:0], ValueError, "data is empty"),
-        ([{"x": X}], TypeError, "loader yields a dict"),
+        ([{"x": 3}], TypeError, "loader yields a dict.*dicts of tensors with their targets as 'labels'"),
         ("noize", ValueError, "'noize', expected tensors, a loader or 'noise'"),
     ],
 )
