@@ -77,13 +77,15 @@ def covariances(a: Sequence[Network], b: Sequence[Network], deep: bool = True) -
         deep: Whether they are passed on through hidden layers; else only pinned neighbours are heard.
     """
     free = {g.name for g in a[0].spec.free}
-    steps = [(s, _weights(a, s), _weights(b, t)) for s, t in zip(_steps(a[0]), _steps(b[0]), strict=True)]
+    pairs = zip(_steps(a[0]), _steps(b[0]), strict=True)
+    heard = [(s, t) for s, t in pairs if deep or not {s.block.target, s.block.source} <= free]
+    steps = [(s, _weights(a, s), _weights(b, t)) for s, t in heard]
     forward: dict[str, Joint] = {}
     for step, wa, wb in steps:
         target, source = step.block.target, step.block.source or ""
         if target in free and source not in free:
             _add(forward, target, _passed(wa, wb))
-        elif target in free and deep and source in forward:
+        elif target in free and source in forward:
             known = _activated(forward[source].unit(), _bent(a[0], source))
             _add(forward, target, _passed(wa, wb, known))
     backward: dict[str, Joint] = {}
@@ -92,7 +94,7 @@ def covariances(a: Sequence[Network], b: Sequence[Network], deep: bool = True) -
         va, vb = wa.transpose(1, 2), wb.transpose(1, 2)
         if source in free and target not in free:
             _add(backward, source, _passed(va, vb))
-        elif source in free and deep and target in backward:
+        elif source in free and target in backward:
             known = _differentiated(backward[target].unit(), forward.get(target), _bent(a[0], target))
             _add(backward, source, _passed(va, vb, known))
     return forward, backward
