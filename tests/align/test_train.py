@@ -212,8 +212,8 @@ def test_a_tiny_run_ends_with_an_aligner_a_table_pictures_and_a_report(tmp_path)
     assert {p.name for p in out.iterdir()} >= {*files, "checkpoint.pt", "tensorboard"}
     ((zoo, rows),) = json.loads((out / "metrics.json").read_text()).items()
     assert list(rows) == [
-        *("not aligned", "weight matching", "activation matching", "activation matching on noise"),
-        *("deep align", "deep align + 2 sinkhorn"),
+        *("not aligned", "weight matching", "covariance matching", "activation matching"),
+        *("activation matching on noise", "deep align", "deep align + 2 sinkhorn"),
     ]
     assert all(row["barrier"] >= 0 and row["pairs"] == 2 for row in rows.values())
     page = (out / "report.html").read_text()
