@@ -29,7 +29,7 @@ STACKED = 500_000
 """Networks up to this many weights are stacked and encoded together; larger ones fill the machine by themselves."""
 VIEWED = 200_000
 """A network up to this many weights is encoded under all views of its codes at once: three times as fast at 6,000
-weights, 1.3 times at 135,000, little faster above, and states take as many times the memory as there are views. Networks
+weights, 1.3 times at 135,000, little above, and states take as many times the memory as there are views. Networks
 that are stacked fill the machine as they are."""
 
 
