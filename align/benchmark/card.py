@@ -22,7 +22,7 @@ from ..configuration import config_folder
 from ..deep_align import BUNDLED, DeepAlign
 from ..judging.evaluation import NOTHING
 from ..zoo import ZooConfig
-from ..zoo.families import family
+from ..zoo.families import families
 from .board import markdown, read_results, row_of
 from .contest import CLASSIC, FREE, Row, digest, ratio
 from .mixture import describe
@@ -96,13 +96,13 @@ def card(run: Path, results: Path, bundled: Path = BUNDLED) -> str:
             f"the aligner in {run} is not the one in {bundled}; copy its config.json and model.safetensors there, and "
             "run python -m align.benchmark zero-shot, before the card is written"
         )
-    families = {config.folder_name: config for stage in stages for config in _families(stage)}
+    seen = {config.folder_name: config for stage in stages for config in _families(stage)}
     return CARD.format(
         parameters=sum(p.numel() for p in aligner.parameters()),
         megabytes=(bundled / "model.safetensors").stat().st_size / 1e6,
         commands="\n".join(_command(stage) for stage in stages),
         made="\n".join(f"- {_made(stage)}" for stage in stages),
-        seen=describe(list(families.values()), stages[-1].families.drawn.networks),
+        seen=describe(list(seen.values()), stages[-1].families.drawn.networks),
         seed=SEED,
         known=_known(json.loads((run / "metrics.json").read_text())),
         points=len(next(iter(next(iter(rows.values())).values())).points),
@@ -138,7 +138,8 @@ def _stages(run: Path) -> Iterator[DictConfig]:
 
 
 def _families(config: DictConfig) -> list[ZooConfig]:
-    return [family(k, config.families.drawn.seed) for k in range(config.families.drawn.count)]
+    drawn = config.families.drawn
+    return families(drawn.count, drawn.get("more", ()), drawn.seed)
 
 
 def _command(config: DictConfig) -> str:
@@ -162,12 +163,12 @@ def _leaves(tree: Any, above: str = "") -> Iterator[tuple[str, Any]]:
 
 def _made(config: DictConfig) -> str:
     """A stage of the training in words."""
-    optim, drawn = config.optim, config.families.drawn
+    optim, drawn, families_seen = config.optim, config.families.drawn, len(_families(config))
     known = {"new": "from scratch", "pretrained": "from the aligner bundled before"}
     average = f", averaged over steps (EMA {optim.ema:g})" if optim.ema else ""
     kept = f"; of looks every {optim.validate} steps the best on validation networks was kept" if optim.validate else ""
     return (
-        f"{optim.steps:,} steps {known.get(config.start, 'from the stage before')} on {drawn.count} families of "
+        f"{optim.steps:,} steps {known.get(config.start, 'from the stage before')} on {families_seen} families of "
         f"{drawn.networks} networks (seed {drawn.seed}), each step {optim.pairs} unlabelled and {optim.labelled} "
         f"labelled pairs of one family; learning rate {optim.lr:g}{average}{kept}. Seed {config.seed}."
     )

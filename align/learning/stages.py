@@ -20,7 +20,7 @@ from ..deep_align import CONFIG, DeepAlign, config_from
 from ..judging.compare import compare, results_table
 from ..zoo import Zoo, build_all
 from ..zoo.composed import build_zoos
-from ..zoo.families import family
+from ..zoo.families import families
 from .logs import Logs
 from .report import write_run
 from .trainer import TrainConfig, make_fabric, train_aligner
@@ -32,7 +32,8 @@ def zoos_of(config: DictConfig) -> list[Zoo]:
         return build_zoos(config, config.zoo)
     if "drawn" in config.families:
         drawn = config.families.drawn
-        return build_all([family(k, drawn.seed) for k in range(drawn.count)], drawn.networks, config.zoo.workers)
+        chosen = families(drawn.count, drawn.get("more", ()), drawn.seed)
+        return build_all(chosen, drawn.networks, config.zoo.workers)
     zoos = []
     for chosen in config.families:
         choices = [f"+arch={chosen.arch}", *([f"data={chosen.data}"] if "data" in chosen else [])]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -23,19 +23,25 @@ from wsgraph.shell import shell
 
 from ..alignment import Alignment, Candidate
 from ..running.answers import Output, logits
-from ..running.batches import NOISE, Samples
+from ..running.batches import NOISE, Samples, is_pair
 from ..running.batchnorm import reset_batchnorm
 from ..running.consensus import answered, probes
 from ..running.interpolation import interpolate
 from ..running.outputs import Loss, evaluate
 from .registry import Request, run
 
-CANDIDATES = ("weight_matching", "deep_align", "deep_align+weight_matching", "activation_matching")
-"""What is tried, in this order as long as the budget lasts."""
+OPTIMISING = "deep_align+sinkhorn"
+CANDIDATES = ("weight_matching", "deep_align", "deep_align+weight_matching", "activation_matching", OPTIMISING)
+"""What is tried, in this order as long as the budget lasts; the last one for small networks and enough data."""
 UNSEEN = "deep_align"
 """What to trust where nothing can be judged; ``python -m align.benchmark zero-shot`` compares it with the others."""
 LARGE = 50_000_000
 """Weights above which only weight matching is tried, unless a budget allows more."""
+OPTIMISED = 2_000_000
+"""Weights up to which permutations are optimised, too, for some iterations."""
+ITERATIONS = 25
+LEAST = 256
+"""Samples of the caller's below which permutations are not optimised on them: the judge could not tell."""
 PROBES = 1_000
 """Inputs drawn where no data is given."""
 DOUBT = 0.6
@@ -59,20 +65,58 @@ def auto(
     start, size = time.perf_counter(), sum(t.numel() for t in request.graphs()[0].tensors.values())
     if size > LARGE and budget is None:
         return _unjudged(request, "weight_matching")
-    inputs = _inputs(request) if all(isinstance(m, nn.Module) for m in (request.a, request.b)) else None
-    if inputs is None:
+    sight = _sight(request) if all(isinstance(m, nn.Module) for m in (request.a, request.b)) else None
+    if sight is None:
         return _unjudged(request, UNSEEN)
-    judge = _judge(request, inputs, loss, output)
+    judge = _judge(request, sight, loss, output)
     tried: list[tuple[Candidate, Alignment]] = []
     for method in CANDIDATES:
+        if method == OPTIMISING and (sight.optimised is None or size > OPTIMISED):
+            continue
         if tried and budget is not None and time.perf_counter() - start > budget:
             break
-        found = _run(method, request, inputs)
+        found = _run(method, request, sight, loss, output)
         tried.append((Candidate(method, judge(found.permutation), found.elapsed), found))
-    drawn = request.data is None or isinstance(request.data, str)
-    trust = {"deep_align": 1 - DOUBT} if drawn else {}
+    trust = {"deep_align": 1 - DOUBT} if sight.drawn else {}
     _, best = min(tried, key=lambda pair: (pair[0].score or 0.0) * trust.get(pair[0].method, 1.0))
     return best.replace(candidates=[candidate for candidate, _ in tried], elapsed=time.perf_counter() - start)
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What candidates see, and what they are judged on.
+
+    Attributes:
+        judged: The judge's samples.
+        matched: What activations are matched on.
+        optimised: What permutations are optimised on, none of the judge's samples; ``None`` if they are too few.
+        drawn: Whether there is no data, and noise stands for it.
+    """
+
+    judged: Samples
+    matched: Samples
+    optimised: Samples = None
+    drawn: bool = False
+
+
+def _sight(request: Request) -> Sight | None:
+    """The caller's data, or probes; ``None`` if the networks read something that cannot be drawn."""
+    data = request.data
+    if isinstance(data, Tensor) and len(data) >= LEAST:
+        return Sight(data[1::2], data, data[::2])
+    if is_pair(data) and len(data[0]) >= LEAST:
+        return Sight((data[0][1::2], data[1][1::2]), data, (data[0][::2], data[1][::2]))
+    if data is not None and not isinstance(data, str):
+        return Sight(data, data)
+    samples = request.samples or PROBES
+    try:
+        drawn = probes(request.a, data or NOISE, request.example_input, samples, request.fork().generator)
+        noise = torch.cat(list(drawn))
+    except (TypeError, ValueError):
+        if data is not None:
+            raise
+        return None
+    return Sight(noise, noise, drawn=True)
 
 
 def _unjudged(request: Request, method: str) -> Alignment:
@@ -80,39 +124,30 @@ def _unjudged(request: Request, method: str) -> Alignment:
     return found.replace(candidates=[Candidate(method, None, found.elapsed)])
 
 
-def _run(method: str, request: Request, inputs: Samples) -> Alignment:
-    asked = replace(_without(request).fork(), data=inputs) if method == "activation_matching" else _without(request)
+def _run(method: str, request: Request, sight: Sight, loss: Loss, output: Output) -> Alignment:
+    asked, options = _without(request), {}
+    if method == "activation_matching":
+        asked = replace(asked, data=sight.matched)
+    elif method == OPTIMISING:
+        asked = replace(asked, data=sight.optimised)
+        options = {"iterations": ITERATIONS, "loss": loss, "output": output}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a group that one candidate cannot see is no concern of the user's
-        return run(method, asked)
+        return run(method, asked, **options)
 
 
 def _without(request: Request) -> Request:
     return replace(request.fork(), data=None, samples=None)
 
 
-def _inputs(request: Request) -> Samples:
-    """The caller's data, or probes; ``None`` if the networks read something that cannot be drawn."""
-    if request.data is not None and not isinstance(request.data, str):
-        return request.data
-    samples = request.samples or PROBES
-    try:
-        drawn = probes(request.a, request.data or NOISE, request.example_input, samples, request.fork().generator)
-        return torch.cat(list(drawn))
-    except (TypeError, ValueError):
-        if request.data is not None:
-            raise
-        return None
-
-
-def _judge(request: Request, inputs: Samples, loss: Loss, output: Output) -> Judge:
+def _judge(request: Request, sight: Sight, loss: Loss, output: Output) -> Judge:
     """Loss half way between a and a permuted b, BatchNorm's statistics measured on what there is."""
     norms = any(isinstance(m, _BatchNorm) and m.track_running_stats for m in request.a.modules())
     first, second = request.a, request.b
-    if norms and (request.data is None or isinstance(request.data, str)):
+    if norms and sight.drawn:
         # Noise has other statistics than data. All three networks are to be asked with those of the noise.
-        first, second = (reset_batchnorm(shell(m), None, inputs) for m in (first, second))
-    data, own = answered(first, second, inputs, loss, output=output)
+        first, second = (reset_batchnorm(shell(m), None, sight.judged) for m in (first, second))
+    data, own = answered(first, second, sight.judged, loss, output=output)
     a, b, template = tensors_of(first), tensors_of(second), shell(first).eval()
 
     def judge(permutation: Permutation) -> float:

@@ -7,6 +7,7 @@ users' networks differ in is drawn: architecture, depth, width, activation, norm
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 from .config import ZooConfig
@@ -28,7 +29,7 @@ EMBEDDED_EPOCHS = (8, 12, 16, 24)
 """Of the 1,400 digits; larger data sets are passed once or twice."""
 WIDTHS, WIDE = (24, 32, 40, 48, 64, 80, 96), (128, 160, 192, 256)
 WIDE_ROUND = 4
-"""Dense networks are wide in every fourth round of the cycle."""
+"""Dense networks are wide in every fourth round of the cycle, and deep as well in the one after it."""
 
 
 def family(number: int, seed: int = 0) -> ZooConfig:
@@ -57,6 +58,11 @@ def family(number: int, seed: int = 0) -> ZooConfig:
     )
 
 
+def families(count: int, more: Sequence[int] = (), seed: int = 0) -> list[ZooConfig]:
+    """The first ``count`` families, and those of some other numbers."""
+    return [family(number, seed) for number in (*range(count), *more)]
+
+
 Drawn = tuple[dict[str, Any], str, str | None, tuple[int, int, int] | None]
 """Arguments of the builder, task, data set, shape of its images."""
 
@@ -67,10 +73,12 @@ def _dense(draw: random.Random, number: int) -> Drawn:
 
 
 def _layers(draw: random.Random, number: int) -> dict[str, Any]:
-    wide = number // len(CYCLE) % WIDE_ROUND == WIDE_ROUND - 1
+    turn = number // len(CYCLE)
+    deep = turn > 0 and turn % WIDE_ROUND == 0
+    wide = deep or turn % WIDE_ROUND == WIDE_ROUND - 1
     width = draw.choice(WIDE if wide else WIDTHS)
     taper = draw.choice((1.0, 1.0, 0.75, 1.25))
-    depth = draw.choice((1, 2, 2, 3, 3, 4, 5))
+    depth = draw.choice((4, 5, 5, 6) if deep else (1, 2, 2, 3, 3, 4, 5))
     hidden = [max(16, min(256 if wide else 112, round(width * taper**k))) for k in range(depth)]
     return {"hidden": hidden, "activation": draw.choice(ACTIVATIONS), "norm": draw.choice(NORMS)}
 

@@ -5,7 +5,7 @@ from itertools import islice
 import pytest
 import torch
 
-from align.zoo.families import CYCLE, family
+from align.zoo.families import CYCLE, WIDE, families, family
 from wsgraph import trace
 
 
@@ -14,6 +14,15 @@ def test_a_number_is_a_family():
     assert family(5) != family(5 + len(CYCLE))
     assert family(5) != family(5, seed=1)
     assert len({family(k).folder_name for k in range(200)}) == 200
+
+
+def test_families_are_chosen_by_number():
+    assert families(2, more=[7], seed=3) == [family(0, 3), family(1, 3), family(7, 3)]
+
+
+def test_some_dense_families_are_wide_and_deep():
+    deep = [family(4 * len(CYCLE) + k).args["hidden"] for k, kind in enumerate(CYCLE) if kind == "dense"]
+    assert all(len(hidden) >= 4 and hidden[0] in WIDE for hidden in deep)
 
 
 def test_everything_is_varied():
