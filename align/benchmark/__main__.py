@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from ..configuration import choices
 from .changes import VARIANTS
 
 WORDS = "only those whose name contains one of these words"
@@ -56,6 +57,10 @@ def _parser() -> argparse.ArgumentParser:
     unseen.add_argument("networks", nargs="*", help=WORDS)
     unseen.add_argument("--output", type=Path, default=Path("results/zero-shot"), help="folder for table and pictures")
     unseen.add_argument("--steps", type=int, default=1_500, help="training steps of each aligner (leave-one-out)")
+    again = add("paper", _paper, "the paper's tables and figures, beside its own numbers (configs/benchmark)")
+    again.add_argument("experiment", help=f"one of {', '.join(choices('benchmark'))}")
+    again.add_argument("settings", nargs="*", help="such as scale=smoke (or laptop, the default, or paper), pairs=4")
+    again.add_argument("--output", type=Path, default=Path("results"), help="tables and pictures go below this folder")
     card = add("card", _card, "write the model card of the bundled aligner from its run folder and zero-shot results")
     card.add_argument("folder", type=Path, help="the folder of the training that made it (output= of align.train)")
     card.add_argument("--results", type=Path, default=Path("results/zero-shot"), help="folder of zero-shot results")
@@ -84,6 +89,18 @@ def _unseen(args: argparse.Namespace) -> None:
         from . import left_out
 
         left_out.leave_one_out(args.networks, args.output / "leave-one-out", args.steps)
+
+
+def _paper(args: argparse.Namespace) -> None:
+    from hydra.errors import HydraException
+
+    from ..zoo.composed import FAILURES
+    from .paper import experiments
+
+    try:
+        experiments.run(args.experiment, args.settings, args.output)
+    except (*FAILURES, HydraException, KeyboardInterrupt) as error:
+        sys.exit(str(error) or "interrupted; the same command goes on")
 
 
 def _card(args: argparse.Namespace) -> None:

@@ -9,8 +9,10 @@ from typing import Any
 from rich.table import Table
 from torch import nn
 
+from ..alignment import Alignment
 from ..deep_align import DeepAlign
 from ..matching import match
+from ..methods.registry import methods_of
 from ..progress import progress
 from ..zoo import Zoo
 from .barrier import Barrier
@@ -93,24 +95,29 @@ def compare(
     out = {}
     with progress(f"comparing methods on {zoo.config.name}", len(rows) * len(chosen)) as step:
         for row in rows:
-            moved = []
+            others = []
             for pair in chosen:
-                moved.append(_moved(zoo, pair, row, images))
+                others.append(moved(zoo, pair, row, images))
                 step(note=row.label)
-            out[row.label] = line_barrier(zoo, chosen, moved, "test", samples, points)
+            out[row.label] = line_barrier(zoo, chosen, others, "test", samples, points)
     return out
 
 
-def _moved(zoo: Zoo, pair: tuple[int, int], method: Method, images: int) -> nn.Module:
+def moved(zoo: Zoo, pair: tuple[int, int], method: Method, images: int) -> nn.Module:
     """The second network of a pair, aligned to the first."""
+    return aligned_by(zoo, pair, method, images).apply(zoo.module(pair[1]))
+
+
+def aligned_by(zoo: Zoo, pair: tuple[int, int], method: Method, images: int) -> Alignment:
+    """What a method says of a pair; those that minimise a loss minimise the task's."""
     a, b = (zoo.module(n) for n in pair)
     x, y = zoo.task.samples("train", zoo.config.item_of(pair[0]))
     options = dict(method.options)
     if method.data is not None:
         options["data"] = {"some": (x[:images], y[:images]), "all": (x, y), "noise": "noise"}[method.data]
-    if method.name.endswith("sinkhorn"):
+    if "loss" in methods_of(method.name)[-1].options:
         options["loss"] = zoo.task.loss
-    return match(a, b, method.name, example_input=x[:2], seed=0, **options).apply(b)
+    return match(a, b, method.name, example_input=x[:2], seed=0, **options)
 
 
 def results_table(zoo: Zoo, results: dict[str, Barrier]) -> Table:

@@ -1,0 +1,71 @@
+"""What a start is worth: barrier and weight distance by the number of iterations that follow it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from ...judging.compare import Method, aligned_by, with_error
+from ...judging.evaluation import line_barrier
+from ...plots import plot_curves
+from ...progress import progress
+from .measuring import error
+from .notebook import Notebook
+from .settings import Settings
+from .subjects import Pair, Subjects, pairs_of, subjects
+from .tables import both
+
+STARTS = {"nothing": "", "weight matching": "weight_matching+", "deep align": "deep_align+"}
+"""What Sinkhorn re-basin starts from."""
+ALONE = {"weight matching": "weight_matching", "deep align": "deep_align", "deep align + weight matching":
+         "deep_align+weight_matching"}  # fmt: skip
+"""What needs no data, and where weight matching goes from the learned aligner's result."""
+Points = dict[str, list[float]]
+"""Barriers and distances of all pairs."""
+
+
+def by_iteration(book: Notebook) -> None:
+    """Measure every start at every number of iterations; a table, and a picture per family."""
+    settings, rows = book.settings, []
+    for title, family in settings.families.items():
+        known = subjects(book.folder, title, family, 1)
+        pairs = pairs_of(known.zoos, settings.slow)
+        curves: dict[str, tuple[list[int], list[float]]] = {}
+        for label, name in ALONE.items():
+            found = book.keep(f"{title}: {label}", _judged, name, 0, known, pairs, settings)
+            rows.append([title, label, "0", *_cells(found)])
+        for start, chain in STARTS.items():
+            curves[f"from {start}"] = ([], [])
+            for count in settings.counts:
+                key = f"{title}: {count} Sinkhorn from {start}"
+                found = book.keep(key, _judged, f"{chain}sinkhorn", count, known, pairs, settings)
+                rows.append([title, f"Sinkhorn from {start}", str(count), *_cells(found)])
+                curves[f"from {start}"][0].append(count)
+                curves[f"from {start}"][1].append(float(torch.tensor(found["barrier"]).mean()))
+        name = "".join(letter if letter.isalnum() else "-" for letter in title)
+        plot_curves(curves, book.folder / f"{name}.png", "Sinkhorn iterations", "barrier", f"{settings.title}: {title}")
+    columns = ["networks", "method", "iterations", "barrier", "‖a − P b‖ / ‖a‖"]
+    book.close(both(columns, rows))
+
+
+def _judged(name: str, iterations: int, known: Subjects, pairs: Sequence[Pair], settings: Settings) -> Points:
+    options = {"aligner": known.aligners[0]} if "deep_align" in name else {}
+    data = None
+    if name.endswith("sinkhorn"):
+        options, data = {**options, "iterations": iterations}, "some"
+    method, found = Method(name, name, options, data), Points(barrier=[], distance=[])
+    with progress(f"{name}, {iterations} iterations", len(pairs)) as step:
+        for zoo, i, j in pairs:
+            alignment = aligned_by(zoo, (i, j), method, settings.images)
+            other = alignment.apply(zoo.module(j))
+            line = line_barrier(zoo, [(i, j)], [other], "test", settings.samples, settings.points)
+            found["barrier"].append(float(line))
+            found["distance"].append(alignment.distance)
+            step()
+    return found
+
+
+def _cells(found: Points) -> tuple[str, str]:
+    barrier, distance = (torch.tensor(found[key]) for key in ("barrier", "distance"))
+    return with_error(float(barrier.mean()), error(barrier)), with_error(float(distance.mean()), error(distance))

@@ -1,0 +1,69 @@
+"""Seconds that a method takes for a pair, on this machine and on one thread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from ...matching import match
+from ...progress import progress
+from ...zoo.composed import zoo_configs
+from .notebook import Notebook
+from .reported import SECONDS
+from .settings import Settings, training
+from .tables import both
+
+METHODS: Mapping[str, tuple[str, bool]] = {
+    "weight matching": ("weight_matching", False),
+    "covariance matching": ("covariance_matching", False),
+    "activation matching": ("activation_matching", True),
+    "Sinkhorn": ("sinkhorn", True),
+    "deep align": ("deep_align", False),
+}
+"""Label → name, and whether it sees images."""
+WHOLE = 1_000
+"""Iterations of Sinkhorn re-basin that are meant; fewer are measured, for each takes as long as any other."""
+
+
+def runtime(book: Notebook) -> None:
+    """Measure every method on two untrained networks of every architecture: time does not depend on training."""
+    settings = book.settings
+    seconds = {
+        title: {label: book.keep(f"{title}: {label}", _seconds, title, label, settings) for label in METHODS}
+        for title in settings.families
+    }
+    rows = [
+        [
+            label,
+            *(f"{seconds[title][label]:.3g}" for title in seconds),
+            f"{SECONDS[label]:g}" if label in SECONDS else "–",
+        ]
+        for label in METHODS
+    ]
+    book.close(both(["seconds per pair", *seconds, "paper: CNN, on an A100"], rows))
+
+
+def _seconds(title: str, label: str, settings: Settings) -> float:
+    """The least of several calls, after one that traces the architecture."""
+    config = training(settings.families[title], 0)
+    made = zoo_configs(config, config.zoo)[0]
+    a, b = (made.network(seed).eval() for seed in (1, 2))
+    example = made.example_input()
+    inputs = torch.randn(settings.images, *example.shape[1:], generator=torch.Generator().manual_seed(0))
+    name, sees = METHODS[label]
+    options: dict[str, Any] = {"data": inputs} if sees else {}
+    share = 1.0
+    if name == "sinkhorn":
+        options["iterations"], share = settings.sinkhorn, WHOLE / settings.sinkhorn
+    match(a, b, "identity", example_input=example)
+    found = []
+    with progress(f"{title}: {label}", settings.seeds) as step:
+        for _ in range(settings.seeds):
+            start = time.process_time()
+            match(a, b, name, example_input=example, **options)
+            found.append(time.process_time() - start)
+            step()
+    return share * min(found)

@@ -1,0 +1,96 @@
+"""Experiments write tables beside the paper's numbers, keep what is measured, and refuse leaks."""
+
+import json
+
+import pytest
+import torch
+
+from align.benchmark.paper import experiments
+from align.benchmark.paper.measuring import Entry, measure, of_pairs, ratio
+from align.benchmark.paper.notebook import Notebook
+from align.benchmark.paper.settings import Family, Settings, read
+from align.benchmark.paper.subjects import fewer, networks, pairs_of, require_held_out
+from align.benchmark.paper.tables import both
+from align.judging.compare import Method
+from wsgraph import Permutation
+
+WORDS = ("scale=smoke",)
+
+
+@pytest.fixture(scope="module")
+def zoo():
+    return networks(read("mlp", WORDS).families["MNIST MLP"])[0]
+
+
+def test_pairs_are_disjoint(zoo):
+    pairs = pairs_of([zoo], 99)
+    numbers = [n for _, *pair in pairs for n in pair]
+    assert len(set(numbers)) == len(numbers) == len(zoo.members("test")) // 2 * 2
+
+
+def test_fewer_networks_to_learn_from_and_the_same_to_judge(zoo):
+    small = fewer(zoo, 4)
+    assert small.members("train") == zoo.members("train")[:4]
+    assert small.members("test") == zoo.members("test")
+    with pytest.raises(ValueError, match=r"1 networks to learn from, expected 2 to 16"):
+        fewer(zoo, 1)
+
+
+def test_a_test_network_that_was_learned_from_is_found(zoo, monkeypatch):
+    require_held_out(zoo)
+    leaked, learned, tensors = zoo.members("test")[0], zoo.members("train")[0], zoo.tensors
+    monkeypatch.setattr(zoo, "tensors", lambda n: tensors(learned if n == leaked else n))
+    with pytest.raises(ValueError, match=rf"network {leaked} of .* equals network {learned}"):
+        require_held_out(zoo)
+
+
+def test_planted_permutations_have_no_barrier(zoo, monkeypatch):
+    i, j = zoo.members("test")[:2]
+    planted, tensors = Permutation.random(zoo.spec), zoo.tensors
+    monkeypatch.setattr(zoo, "tensors", lambda n: planted.apply(tensors(i)) if n == j else tensors(n))
+    settings = read("mlp", WORDS)
+    for name in ("weight_matching", "deep_align", "covariance_matching"):
+        found = of_pairs(measure(Entry(Method(name, name, {})), [(zoo, i, j)], settings))
+        assert float(found.max()) == pytest.approx(0, abs=1e-5), name
+    assert float(of_pairs(measure(Entry(Method("", "identity", {})), [(zoo, i, j)], settings)).max()) > 0.01
+
+
+@pytest.mark.filterwarnings("ignore:.*Sinkhorn iterations found nothing better")
+def test_a_contest_is_kept_and_stands_beside_the_paper(tmp_path, capsys):
+    words = [*WORDS, "only=[MNIST]"]
+    experiments.run("mlp", words, tmp_path)
+    made = json.loads((tmp_path / "mlp" / "results.json").read_text())
+    assert made["made"]["commit"]
+    table = (tmp_path / "mlp" / "table.md").read_text()
+    assert "| deep align | " in table
+    assert "| 0.005 | 0 | 0.21 |" in table  # the paper's
+    assert (tmp_path / "mlp" / "table.tex").read_text().count(r"\\") == table.count("\n| ") - 1
+    assert (tmp_path / "mlp" / "lines.png").stat().st_size > 0
+    losses = [entry["loss"] for entry in made["measured"].values()]
+    assert all(torch.tensor(loss).isfinite().all() for loss in losses)
+    before = (tmp_path / "mlp" / "results.json").stat().st_mtime_ns
+    experiments.run("mlp", words, tmp_path)  # nothing is left to measure
+    assert (tmp_path / "mlp" / "results.json").stat().st_mtime_ns == before
+
+
+def test_other_settings_need_another_folder(tmp_path):
+    families = {"some": Family(("+arch=mlp",))}
+    Notebook(tmp_path, Settings("contest", "a", "smoke", families)).keep("x", list)
+    with pytest.raises(ValueError, match="was made with other settings; choose another folder with --output"):
+        Notebook(tmp_path, Settings("contest", "b", "smoke", families))
+
+
+def test_ratios_are_of_the_pairs_that_both_have():
+    def lines(*tops):
+        return {"points": [0.0, 0.5, 1.0], "loss": [[[0.0, top, 0.0] for top in tops]]}
+
+    assert ratio(lines(1.0), lines(2.0, 100.0)) == pytest.approx(0.5)
+    assert ratio(lines(1.0), lines(0.0)) is None
+
+
+def test_tables_are_whole():
+    found = both(["a", "b"], [["x_1", "2 ± 1"]], [["pairs", "3"]])
+    assert found["md"] == "| a | b |\n| --- | ---: |\n| x_1 | 2 ± 1 |\n| pairs | 3 |\n"
+    assert r"x\_1 & 2 $\pm$ 1 \\" in found["tex"]
+    with pytest.raises(ValueError, match="a row of 1 cells in a table of 2 columns"):
+        both(["a", "b"], [["x"]])
