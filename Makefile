@@ -10,13 +10,15 @@ WORKERS ?= 2
 # Of `make fuzz`.
 FUZZ_SECONDS ?= 60
 
+EXPERIMENTS := $(sort $(basename $(notdir $(wildcard configs/benchmark/*.yaml))))
+
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # One thread per worker: the workers already fill the cores, and OpenMP threads that wait for a core spin.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format fuzz scatter test-scatter lock clean
+.PHONY: help install demo test check format results-smoke fuzz scatter test-scatter lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +39,10 @@ check: install  ## Lint, formatting and types
 format: install  ## Repair what `make check` finds, where that can be done automatically
 	$(BIN)/ruff check --fix --quiet
 	$(BIN)/ruff format
+
+results-smoke: install  ## Make every table of the paper's experiments, tiny, from the embedded digits
+	@for name in $(EXPERIMENTS); do echo "== $$name"; \
+	    OMP_NUM_THREADS=1 $(BIN)/python -W ignore -m align.benchmark paper $$name scale=smoke --output results/smoke || exit 1; done
 
 fuzz: install  ## Search for files that break a reader (FUZZ_SECONDS=60)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.reliability fuzz --seconds $(FUZZ_SECONDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -45,12 +46,12 @@ def by_iteration(book: Notebook) -> None:
                 curves[f"from {start}"][1].append(float(torch.tensor(found["barrier"]).mean()))
         name = "".join(letter if letter.isalnum() else "-" for letter in title)
         plot_curves(curves, book.folder / f"{name}.png", "Sinkhorn iterations", "barrier", f"{settings.title}: {title}")
-    columns = ["networks", "method", "iterations", "barrier", "‖a − P b‖ / ‖a‖"]
+    columns = ["networks", "method", "iterations", "barrier", "‖a − P b‖"]
     book.close(both(columns, rows))
 
 
 def _judged(name: str, iterations: int, known: Subjects, pairs: Sequence[Pair], settings: Settings) -> Points:
-    options = {"aligner": known.aligners[0]} if "deep_align" in name else {}
+    options: dict[str, Any] = {"aligner": known.aligners[0]} if "deep_align" in name else {}
     data = None
     if name.endswith("sinkhorn"):
         options, data = {**options, "iterations": iterations}, "some"

@@ -86,14 +86,14 @@ def read(name: str, words: Sequence[str] = ()) -> Settings:
         raise ValueError(f"scale={scale} is not one of {', '.join(SCALES)}")
     chosen = dict(scales[scale])
     words_of_scale = chosen.pop("train", [])
-    own = chosen.pop("families", {})
+    own, few = chosen.pop("families", {}), chosen.pop("only", [])
     families = {
         title: plain.build(
             Family,
             {**family, "train": [*family["train"], *words_of_scale, *own.get(title, [])]},
             f"families.{title}",
         )
-        for title, family in _chosen(data.pop("families"), data.pop("only")).items()
+        for title, family in _chosen(data.pop("families"), data.pop("only") or few).items()
     }
     variants = data.pop("variants", None)
     found = {k: tuple(v) for k, v in variants.items()} if variants is not None else None
