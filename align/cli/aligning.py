@@ -55,16 +55,15 @@ def match(args: argparse.Namespace) -> Report:
     from wsgraph.checkpoints import require_output
 
     from ..matching import match as find
-    from .networks import load
+    from .networks import load, question
     from .samples import to_learn_from
 
     networks = load(args, [args.a, args.b])
     first, second = networks.loaded
     require_output(args.output, second.checkpoint.path)
     data = to_learn_from(args.data, args.example_input)
-    options: dict[str, Any] = {**networks.symmetry, "seed": args.seed}
-    alignment = find(first.network, second.network, args.method, data=data, **options)
-    before = find(first.network, second.network, "identity", **options).distance
+    alignment = find(first.network, second.network, args.method, data=data, **question(args, networks))
+    before = find(first.network, second.network, "identity", **networks.symmetry).distance
     second.write(alignment.apply(second.network), args.output)
     tried = [{"method": c.method, "score": c.score, "seconds": c.elapsed} for c in alignment.candidates]
     report = {
@@ -88,7 +87,7 @@ def merge(args: argparse.Namespace) -> Report:
     from wsgraph.checkpoints import require_output
 
     from ..merging.merge import merge as average
-    from .networks import load
+    from .networks import load, question
     from .samples import to_learn_from
 
     run = f"--repair {args.repair}" if args.repair != "none" else ""
@@ -99,7 +98,7 @@ def merge(args: argparse.Namespace) -> Report:
     require_output(args.output, reference.checkpoint.path)
     method = args.method or ("auto" if len(args.others) == 1 else "weight_matching")
     data = to_learn_from(args.data, args.example_input)
-    moved = _aligned(networks, method, data, args.seed)
+    moved = _aligned(networks, method, data, question(args, networks))
     options = {"repair": args.repair, "data": _inputs(data)} if run else {}
     merged = average(reference.network, *moved, weights=args.weights, **options)
     reference.write(merged, args.output)
@@ -109,14 +108,13 @@ def merge(args: argparse.Namespace) -> Report:
     return Report(report, [shown, f"written: {args.output}"])
 
 
-def _aligned(networks: Networks, method: str, data: Any, seed: int) -> list[Any]:
+def _aligned(networks: Networks, method: str, data: Any, options: dict[str, Any]) -> list[Any]:
     """All networks but the first, permuted to match it; three or more are matched all with all."""
     from ..many import match_many
     from ..matching import match as find
     from ..methods.registry import takes
 
     first, *others = networks.all
-    options: dict[str, Any] = {**networks.symmetry, "seed": seed}
     if data is not None and takes(method, "data"):
         options["data"] = data
     if len(others) == 1:

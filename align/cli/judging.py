@@ -17,7 +17,7 @@ BARRIER = """  wsalign barrier a.pt b.pt --model nets:Net --data data.safetensor
 The barrier is the largest loss on the line between two networks above what its ends promise; 0: one basin."""
 DISTANCE = """  wsalign distance a.safetensors b.safetensors
   wsalign distance a.safetensors b.safetensors c.safetensors -o map.png
-  wsalign distance a.pt b.pt --model nets:Net --method weight_matching --json
+  wsalign distance a.pt b.pt --model nets:Net --method deep_align --json
 
 The distance of the weights once neurons are aligned: 0 for networks that differ in the order of neurons only."""
 UNALIGNED = "not aligned"
@@ -51,8 +51,9 @@ def barrier(args: argparse.Namespace) -> Report:
     from ..matching import match
     from ..methods.registry import methods_of
     from ..plots import plot_lines
-    from .networks import load, require_picture_folder
-    from .samples import loss_of, to_be_judged_on, to_learn_from
+    from ..running.outputs import loss_of
+    from .networks import load, question, require_picture_folder
+    from .samples import to_be_judged_on, to_learn_from
 
     require_picture_folder(args.output)
     networks = load(args, [args.a, args.b], "barrier")
@@ -61,11 +62,11 @@ def barrier(args: argparse.Namespace) -> Report:
     reset = data[0] if args.reset_batchnorm else None
     # Only an aligner that cannot do without sees data: those of a file are what it is judged on.
     needed = any(method.needs_data for method in methods_of(args.method))
-    seen = {"identity": None, args.method: to_learn_from(args.data, args.example_input) if needed else None}
+    seen = to_learn_from(args.data, args.example_input) if needed else None
+    found = {UNALIGNED: match(a, b, "identity", **networks.symmetry)}
+    found[args.method] = match(a, b, args.method, data=seen, **question(args, networks))
     curves: dict[str, Barrier] = {}
-    for name, method in ((UNALIGNED, "identity"), (args.method, args.method)):
-        options: dict[str, Any] = {**networks.symmetry, "seed": args.seed, "data": seen[method]}
-        alignment = match(a, b, method, **options)
+    for name, alignment in found.items():
         curves[name] = measure(a, b, loss_of(data[1]), data, args.points, reset, alignment=alignment)
     if args.output is not None:
         plot_lines(curves, args.output, "Loss between two networks")
@@ -108,12 +109,12 @@ def distance(args: argparse.Namespace) -> Report:
 
     from ..judging.distance import pairwise_distance, plane
     from ..plots import plot_map
-    from .networks import load, require_picture_folder
+    from .networks import load, question, require_picture_folder
 
     require_picture_folder(args.output)
     names = [args.a, *args.others]
     networks = load(args, names)
-    found = pairwise_distance(networks.all, args.method, seed=args.seed, **networks.symmetry)
+    found = pairwise_distance(networks.all, args.method, **question(args, networks))
     table = Table(title=f"distances, aligned by {args.method}")
     for column in ("", *names):
         table.add_column(column, justify="right" if column else "left")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +21,8 @@ from wsgraph.inputs import usual_input
 from wsgraph.modules import tensors_of
 from wsgraph.sequential import spec_of_state_dict
 
-from ..zoo.architectures import ARCHITECTURES, imported
+from ..deep_align import DeepAlign
+from ..zoo.architectures import own_network
 from .options import Shape
 
 ADVICE = "Name the class of the network: --model package.module:Class"
@@ -91,22 +91,10 @@ def understood(args: argparse.Namespace, checkpoints: Sequence[Checkpoint], run:
     return Networks([_filled(template, checkpoint, what) for checkpoint in checkpoints], {"example_input": example})
 
 
-def own_network(name: str) -> nn.Module:
-    """The network that ``package.module:Name`` makes; modules in the current folder are found, too."""
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())  # last, so that no file of the user's hides an installed package
-    found = ARCHITECTURES.get(name) or imported(name)
-    if found is None:
-        raise ValueError(f"{name!r}: its module has no such name, expected a class, or a function that makes a network")
-    try:
-        made = found if isinstance(found, nn.Module) else found()
-    except TypeError as error:
-        raise ValueError(
-            f"{name!r} cannot be called without arguments ({error}); name a function of yours that returns the network"
-        ) from error
-    if not isinstance(made, nn.Module):
-        raise ValueError(f"{name!r} makes a {type(made).__name__}, expected an nn.Module")
-    return made.eval()
+def question(args: argparse.Namespace, networks: Networks) -> dict[str, Any]:
+    """What all matches of a command have in common, as arguments: the symmetry, the seed, an aligner of one's own."""
+    asked = {**networks.symmetry, "seed": args.seed}
+    return asked if args.aligner is None else {**asked, "aligner": DeepAlign.from_pretrained(args.aligner)}
 
 
 def _template(name: str | None, checkpoints: Sequence[Checkpoint]) -> nn.Module | None:

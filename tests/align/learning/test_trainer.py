@@ -17,7 +17,8 @@ from align import DeepAlign, DeepAlignConfig
 from align.judging.evaluation import Look, aligned, line_barrier, pairs_of
 from align.learning import checkpoint
 from align.learning.checkpoint import load_checkpoint, save_checkpoint
-from align.learning.trainer import TrainConfig, make_fabric, train_aligner
+from align.learning.settings import TrainConfig
+from align.learning.trainer import make_fabric, train_aligner
 from wsgraph import EncoderConfig
 
 SMALL = DeepAlignConfig(encoder=EncoderConfig(hidden=16, output=24, messages=16, sweeps=2))
@@ -94,7 +95,8 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tiny_zoo, tmp_path, ema):
 SCRIPT = """
 import json, os, signal, sys, torch
 from align import DeepAlign, DeepAlignConfig
-from align.learning.trainer import TrainConfig, make_fabric, train_aligner
+from align.learning.settings import TrainConfig
+from align.learning.trainer import make_fabric, train_aligner
 from align.zoo import Zoo
 from wsgraph import EncoderConfig
 torch.set_num_threads(1)
