@@ -66,8 +66,8 @@ class Alignment:
     elapsed: float
     converged: bool
     candidates: tuple[Candidate, ...]
-    _scores: dict[str, Tensor]
-    _maps: dict[str, Tensor] | None  # found when first asked for
+    _scores: Mapping[str, Tensor]
+    _maps: Mapping[str, Tensor] | None  # found when first asked for
 
     def __init__(
         self,
@@ -231,8 +231,13 @@ class Alignment:
         return f"<table><caption>{escape(self.method)}, {self.elapsed:.3f} s{state}</caption>{head}{cells}</table>"
 
 
-def _in_order(spec: Spec, by_group: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Groups as the Spec lists them, whatever order an aligner visits them in or a file holds them in."""
+def _in_order(spec: Spec, by_group: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    """Groups as the Spec lists them, whatever order an aligner visits them in or a file holds them in.
+
+    A mapping that computes what it is asked for is taken as it is.
+    """
+    if not isinstance(by_group, (dict, MappingProxyType)):
+        return by_group
     listed = {name: k for k, name in enumerate(spec.groups)}
     return {name: by_group[name] for name in sorted(by_group, key=lambda name: listed.get(name, len(listed)))}
 

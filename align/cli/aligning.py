@@ -64,7 +64,7 @@ def match(args: argparse.Namespace) -> Report:
     data = to_learn_from(args.data, args.example_input)
     alignment = find(first.network, second.network, args.method, data=data, **question(args, networks))
     before = find(first.network, second.network, "identity", **networks.symmetry).distance
-    second.write(alignment.apply(second.network), args.output)
+    second.write(alignment.permutation.permute, args.output)
     tried = [{"method": c.method, "score": c.score, "seconds": c.elapsed} for c in alignment.candidates]
     report = {
         "output": args.output,
@@ -85,6 +85,7 @@ def match(args: argparse.Namespace) -> Report:
 def merge(args: argparse.Namespace) -> Report:
     """Write the average of a and the others, aligned to it."""
     from wsgraph.checkpoints import require_output
+    from wsgraph.modules import tensors_of
 
     from ..merging.merge import merge as average
     from .networks import load, question
@@ -101,7 +102,8 @@ def merge(args: argparse.Namespace) -> Report:
     moved = _aligned(networks, method, data, question(args, networks))
     options = {"repair": args.repair, "data": _inputs(data)} if run else {}
     merged = average(reference.network, *moved, weights=args.weights, **options)
-    reference.write(merged, args.output)
+    tensors = merged if isinstance(merged, dict) else tensors_of(merged)
+    reference.write(lambda name, _: tensors[name], args.output)
     count = 1 + len(args.others)
     shown = f"{count} networks, aligned by {method} and averaged (repair: {args.repair})"
     report = {"output": args.output, "method": method, "repair": args.repair, "networks": count}
