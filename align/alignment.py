@@ -139,7 +139,8 @@ class Alignment:
         """The hard permutation to apply to b."""
         if not self.square:
             raise ValueError(
-                "the networks have different widths, so there is no permutation; use the index pairs in .pairs"
+                "the networks have different widths, so there is no permutation; use the index pairs in .pairs, or "
+                "align.merge(a, b, alignment=...), which brings b to the size of a"
             )
         return Permutation(self.spec, self.maps)
 
@@ -249,16 +250,22 @@ def _moved(idx: Tensor) -> int:
 
 def apply_each(alignment: Alignment | Sequence[Alignment] | None, networks: Sequence[N]) -> list[N]:
     """The networks, each permuted by its alignment; as they are without any."""
+    found = several(alignment, len(networks))
+    return [n if x is None else x.apply(n) for x, n in zip(found, networks, strict=True)]
+
+
+def several(alignment: Alignment | Sequence[Alignment] | None, count: int) -> list[Alignment | None]:
+    """One alignment for each of some networks, or none for all."""
     if alignment is None:
-        return list(networks)
-    several: list[Any] = [alignment] if isinstance(alignment, (Alignment, str)) else list(alignment)
-    for found in several:
-        if not isinstance(found, Alignment):
-            how = f"align.match(a, b, {found!r})" if isinstance(found, str) else "align.match(a, b)"
-            raise TypeError(f"alignment is of type {type(found).__name__}, expected an Alignment: pass alignment={how}")
-    if len(several) != len(networks):
-        raise ValueError(f"{len(networks)} networks to align need as many alignments, got {len(several)}")
-    return [x.apply(n) for x, n in zip(several, networks, strict=True)]
+        return [None] * count
+    found: list[Any] = [alignment] if isinstance(alignment, (Alignment, str)) else list(alignment)
+    for one in found:
+        if not isinstance(one, Alignment):
+            how = f"align.match(a, b, {one!r})" if isinstance(one, str) else "align.match(a, b)"
+            raise TypeError(f"alignment is of type {type(one).__name__}, expected an Alignment: pass alignment={how}")
+    if len(found) != count:
+        raise ValueError(f"{count} networks to align need as many alignments, got {len(found)}")
+    return found
 
 
 def project(alignments: Sequence[Alignment]) -> None:

@@ -11,16 +11,18 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from wsgraph import Permutation, Spec, WeightGraph
+from wsgraph import Permutation, Spec, WeightGraph, to_graph
 from wsgraph.blocks import Piece, Place
 from wsgraph.randomness import seeded
 from wsgraph.sums import inner
+from wsgraph.widths import fitted, placed, widened
 
-from ..alignment import Alignment, counted
+from ..alignment import Alignment, aligned_graphs, counted
 from ..progress import progress
 from ..projection.assignment import hard_maps
 from ..running.networks import NetworkLike, as_graph
@@ -42,7 +44,7 @@ def weight_matching(
     spec: Spec | None = None,
     generator: torch.Generator | None = None,
 ) -> Alignment:
-    """Match neurons by their weights; needs no data.
+    """Match neurons by their weights; needs no data. Networks of different widths get a partial matching.
 
     The first sweep goes through the groups in order of execution and counts only weights to and from groups that are
     pinned or already matched: unmatched neighbours would add noise, which is why plain coordinate descent fails on
@@ -60,8 +62,9 @@ def weight_matching(
         spec: The symmetry; traced when omitted.
         generator: Randomness of the orders; by default the same in every call.
     """
-    left, right = (as_graph(network, example_input, spec) for network in (a, b))
-    left.spec.require_same(right.spec)
+    left, right = aligned_graphs(*(as_graph(network, example_input, spec) for network in (a, b)))
+    if [g.size for g in left.spec.free] != [g.size for g in right.spec.free]:
+        return _partial(left, right, init, max_sweeps, restarts, tolerance, generator)
     first = init.permutation if isinstance(init, Alignment) else init
     start, generator = time.perf_counter(), generator or seeded()
     runs = []
@@ -76,6 +79,30 @@ def weight_matching(
     elapsed = time.perf_counter() - start
     scores = Cosines(left, right, best.permutation)
     return Alignment(left, right, scores, best.permutation.maps, "weight_matching", elapsed, best.converged)
+
+
+def _partial(a: WeightGraph, b: WeightGraph, init: Alignment | Permutation | None, *settings: Any) -> Alignment:
+    """Weight matching of networks of different widths, both widened to the larger one by neurons without weights."""
+    if init is not None:
+        raise ValueError("the networks have different widths, where weight matching starts from scratch: pass no init")
+    large = widened(a.spec, {g.name: max(g.size, b.spec.groups[g.name].size) for g in a.spec.free})
+    places = [placed(graph.spec, large) for graph in (a, b)]
+    max_sweeps, restarts, tolerance, generator = settings
+    found = weight_matching(
+        *(to_graph(_with_silent_neurons(g, large, p), spec=large) for g, p in zip((a, b), places, strict=True)),
+        max_sweeps=max_sweeps,
+        restarts=restarts,
+        tolerance=tolerance,
+        generator=generator,
+    )
+    maps = {name: places[1][name][found.maps[name][places[0][name] >= 0]] for name in found.maps}
+    return Alignment(a, b, None, maps, "weight_matching", found.elapsed, found.converged)
+
+
+def _with_silent_neurons(graph: WeightGraph, large: Spec, places: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    like = graph.tensors
+    nothing = {name: torch.zeros(large.shape(name), dtype=t.dtype, device=t.device) for name, t in like.items()}
+    return fitted({name: t.detach() for name, t in like.items()}, graph.spec, nothing, large, places)
 
 
 class Ascent:
