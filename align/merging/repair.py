@@ -52,7 +52,9 @@ def repair(
     for k, found in enumerate(alignments, 1):
         goals[k] = goals[k] if found is None or found.square else _matched(goals[k], goals[0], found)
     layers = _layers(model)
-    hidden = [name for name in list(goals[0])[:-1] if layers[name].bias is not None]  # in order of execution
+    resized = any(found is not None and not found.square for found in alignments)
+    last = None if resized else -1  # a cut layer adds up fewer terms, outputs too
+    hidden = [name for name in list(goals[0])[:last] if layers[name].bias is not None]  # in order of execution
     norms: dict[str, nn.BatchNorm1d] = {}
     for name in hidden:
         weighed = ([w * g[name][k] for w, g in zip(shares, goals, strict=True)] for k in (0, 1))
