@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from .options import DATA, Report, add_command, add_method, numbers
+from .options import DATA, Report, add_command, add_method, add_report, numbers
 
 if TYPE_CHECKING:
+    from ..alignment import Alignment
     from .networks import Networks
 
 MATCH = """  wsalign match a.safetensors b.safetensors -o aligned.safetensors
   wsalign match a.pt b.pt -o aligned.pt --model nets:Net --method weight_matching
+  wsalign match a.pt b.pt -o aligned.pt --model nets:Net --report match.html
   wsalign match a.pt b.pt -o aligned.pt --model nets:Net --data data.safetensors --json
 
 The result computes the same function as the second network; only its neurons are in the order of the first's.
@@ -31,6 +33,7 @@ def add(commands: Any) -> None:
     parser.add_argument("a", metavar="A", help="the reference")
     parser.add_argument("b", metavar="B", help="the network to permute")
     _add_output(parser, "B")
+    add_report(parser)
     add_method(parser, "auto")
     parser.add_argument("--data", help=f"for methods that run the networks: noise, {DATA}")
 
@@ -55,9 +58,10 @@ def match(args: argparse.Namespace) -> Report:
     from wsgraph.checkpoints import require_output
 
     from ..matching import match as find
-    from .networks import load, question
+    from .networks import load, question, require_folders
     from .samples import to_learn_from
 
+    require_folders(args.report)
     networks = load(args, [args.a, args.b])
     first, second = networks.loaded
     require_output(args.output, second.checkpoint.path)
@@ -79,7 +83,27 @@ def match(args: argparse.Namespace) -> Report:
         f"distance of the weights: {before:.4g} before, {alignment.distance:.4g} after",
         f"written: {args.output}",
     ]
+    if args.report is not None:
+        _write_report(args, alignment, lines)
+        report["report"] = str(args.report)
+        lines.append(f"report: {args.report}")
     return Report(report, lines)
+
+
+def _write_report(args: argparse.Namespace, alignment: Alignment, lines: list[str]) -> None:
+    from ..reporting.page import heading, paragraph, table, write_page
+
+    moved = [(name, len(idx), sum(int(j) != i for i, j in enumerate(idx))) for name, idx in alignment.maps.items()]
+    parts = [paragraph(f"A is {args.a}, B is {args.b}: how B's neurons are permuted to match those of A.")]
+    parts += [paragraph(line) for line in lines]
+    parts += [
+        heading("Groups of neurons"),
+        table(("group", "neurons", "moved"), [tuple(map(str, row)) for row in moved]),
+    ]
+    tried = [(c.method, "–" if c.score is None else f"{c.score:.4g}", f"{c.elapsed:.2f}") for c in alignment.candidates]
+    if tried:
+        parts += [heading("What was tried"), table(("method", "loss half way", "seconds"), tried)]
+    write_page(args.report, "Two networks, aligned", parts)
 
 
 def merge(args: argparse.Namespace) -> Report:

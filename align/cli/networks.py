@@ -184,7 +184,8 @@ def _example(shape: Shape | None, template: nn.Module, what: str) -> Any:
     return torch.randint(min(sizes, default=2), shape.sizes, generator=generator)
 
 
-def require_picture_folder(path: Path | None) -> None:
-    """Raise, before any work is done, if there is no folder for a picture."""
-    if path is not None and not path.absolute().parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} into; make it first")
+def require_folders(*paths: Path | None) -> None:
+    """Raise, before any work is done, if there is no folder for a picture or a page."""
+    for path in paths:
+        if path is not None and not path.absolute().parent.is_dir():
+            raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} into; make it first")

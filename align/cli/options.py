@@ -73,6 +73,17 @@ def add_method(parser: argparse.ArgumentParser, default: str | None) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of everything drawn; default: 0")
 
 
+def add_report(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--report", type=html_page, metavar="PAGE", help="write all of it as a page of one file, .html")
+
+
+def html_page(text: str) -> Path:
+    """The path of a page, by its ending."""
+    if Path(text).suffix.lower() not in (".html", ".htm"):
+        raise argparse.ArgumentTypeError(f"{text} is no page, expected an ending of .html")
+    return Path(text)
+
+
 def shape(text: str) -> Shape:
     """``2,3,32,32`` or ``2,16:tokens`` as a :class:`Shape`."""
     numbers, _, kind = text.partition(":")

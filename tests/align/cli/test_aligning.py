@@ -75,7 +75,7 @@ def test_large_files_stay_where_they_are(run, home, monkeypatch):
         assert code == 0, err
         expected = torch.load(home / "small.pt", weights_only=True)
         torch.testing.assert_close(load_file(home / f"{name}.safetensors"), expected)
-    code, _, err = run("match a.pt b.safetensors -o big.safetensors --model nets:Tokens --method weight_matching")
+    code, _, err = run("match a.pt b.safetensors -o big.safetensors --model nets:Tokens --example-input 2,3:tokens")
     assert "a.pt: nets:Tokens has 3 entries that the checkpoint lacks, such as 'embed.weight'" in err
 
 
