@@ -112,10 +112,10 @@ def require_output(path: AnyPath, source: Path) -> None:
 
 
 def _read_pickled(path: Path) -> dict[str, Tensor]:
+    with path.open("rb"):
+        pass  # what cannot be opened says so itself
     try:
         content = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
-    except OSError:
-        raise
     except Exception as error:  # whatever a damaged or hostile file makes torch raise
         reason = str(error).strip().split("\n")[0] or type(error).__name__
         raise ValueError(

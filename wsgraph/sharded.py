@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -65,5 +66,5 @@ def _require_shard(folder: Path, key: str, name: object) -> None:
         raise ValueError(
             f"{folder / INDEX} puts '{key}' into {name!r}, expected the name of a safetensors file in the same folder"
         )
-    if not (folder / name).is_file():
+    if not os.path.isfile(folder / name):  # which knows names that no file can have, unlike Path.is_file
         raise FileNotFoundError(f"{folder / INDEX} names {name}, which is not there; get the folder again")
