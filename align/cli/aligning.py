@@ -68,6 +68,7 @@ def match(args: argparse.Namespace) -> Report:
     data = to_learn_from(args.data, args.example_input)
     alignment = find(first.network, second.network, args.method, data=data, **question(args, networks))
     before = find(first.network, second.network, "identity", **networks.symmetry).distance
+    after = alignment.distance
     second.write(alignment.permutation.permute, args.output)
     tried = [{"method": c.method, "score": c.score, "seconds": c.elapsed} for c in alignment.candidates]
     report = {
@@ -75,12 +76,12 @@ def match(args: argparse.Namespace) -> Report:
         "method": alignment.method,
         "converged": alignment.converged,
         "seconds": alignment.elapsed,
-        "distance": {"before": before, "after": alignment.distance},
+        "distance": {"before": before, "after": after},
         "candidates": tried,
     }
     lines = [
         str(alignment),
-        f"distance of the weights: {before:.4g} before, {alignment.distance:.4g} after",
+        f"distance of the weights: {before:.4g} before, {after:.4g} after",
         f"written: {args.output}",
     ]
     if args.report is not None:
