@@ -66,8 +66,8 @@ class Alignment:
     elapsed: float
     converged: bool
     candidates: tuple[Candidate, ...]
-    _scores: dict[str, Tensor]
-    _maps: dict[str, Tensor] | None  # found when first asked for
+    _scores: Mapping[str, Tensor]
+    _maps: Mapping[str, Tensor] | None  # found when first asked for
 
     def __init__(
         self,
@@ -139,7 +139,8 @@ class Alignment:
         """The hard permutation to apply to b."""
         if not self.square:
             raise ValueError(
-                "the networks have different widths, so there is no permutation; use the index pairs in .pairs"
+                "the networks have different widths, so there is no permutation; use the index pairs in .pairs, or "
+                "align.merge(a, b, alignment=...), which brings b to the size of a"
             )
         return Permutation(self.spec, self.maps)
 
@@ -231,8 +232,13 @@ class Alignment:
         return f"<table><caption>{escape(self.method)}, {self.elapsed:.3f} s{state}</caption>{head}{cells}</table>"
 
 
-def _in_order(spec: Spec, by_group: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Groups as the Spec lists them, whatever order an aligner visits them in or a file holds them in."""
+def _in_order(spec: Spec, by_group: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    """Groups as the Spec lists them, whatever order an aligner visits them in or a file holds them in.
+
+    A mapping that computes what it is asked for is taken as it is.
+    """
+    if not isinstance(by_group, (dict, MappingProxyType)):
+        return by_group
     listed = {name: k for k, name in enumerate(spec.groups)}
     return {name: by_group[name] for name in sorted(by_group, key=lambda name: listed.get(name, len(listed)))}
 
@@ -244,16 +250,22 @@ def _moved(idx: Tensor) -> int:
 
 def apply_each(alignment: Alignment | Sequence[Alignment] | None, networks: Sequence[N]) -> list[N]:
     """The networks, each permuted by its alignment; as they are without any."""
+    found = several(alignment, len(networks))
+    return [n if x is None else x.apply(n) for x, n in zip(found, networks, strict=True)]
+
+
+def several(alignment: Alignment | Sequence[Alignment] | None, count: int) -> list[Alignment | None]:
+    """One alignment for each of some networks, or none for all."""
     if alignment is None:
-        return list(networks)
-    several: list[Any] = [alignment] if isinstance(alignment, (Alignment, str)) else list(alignment)
-    for found in several:
-        if not isinstance(found, Alignment):
-            how = f"align.match(a, b, {found!r})" if isinstance(found, str) else "align.match(a, b)"
-            raise TypeError(f"alignment is of type {type(found).__name__}, expected an Alignment: pass alignment={how}")
-    if len(several) != len(networks):
-        raise ValueError(f"{len(networks)} networks to align need as many alignments, got {len(several)}")
-    return [x.apply(n) for x, n in zip(several, networks, strict=True)]
+        return [None] * count
+    found: list[Any] = [alignment] if isinstance(alignment, (Alignment, str)) else list(alignment)
+    for one in found:
+        if not isinstance(one, Alignment):
+            how = f"align.match(a, b, {one!r})" if isinstance(one, str) else "align.match(a, b)"
+            raise TypeError(f"alignment is of type {type(one).__name__}, expected an Alignment: pass alignment={how}")
+    if len(found) != count:
+        raise ValueError(f"{count} networks to align need as many alignments, got {len(found)}")
+    return found
 
 
 def project(alignments: Sequence[Alignment]) -> None:

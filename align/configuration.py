@@ -25,12 +25,31 @@ def command(name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], 
 
         @functools.wraps(task)
         def run() -> None:
+            sys.argv[1:] = spelled_out(sys.argv[1:])
             check_choices(sys.argv[1:])
             main()
 
         return run
 
     return decorate
+
+
+def spelled_out(words: Sequence[str]) -> list[str]:
+    """Words of a command line as Hydra takes them: data of one's own are no choice, but a setting of one."""
+    out: list[str] = []
+    for word in words:
+        source = word.removeprefix("data=")
+        if source != word and source not in choices("data") and is_own(source):
+            quoted = source.replace("'", "\\'")
+            out += ["data=own", f"data.source='{quoted}'"]
+        else:
+            out.append(word)
+    return out
+
+
+def is_own(source: str) -> bool:
+    """Whether it looks like data of one's own rather than like the name of a data set."""
+    return bool(Path(source).suffix) or ":" in source or Path(source).is_dir()
 
 
 def check_choices(words: Sequence[str]) -> None:

@@ -17,7 +17,8 @@ from rich.table import Table
 
 import align
 from align.judging.evaluation import line_barrier, pairs_of
-from align.learning.trainer import TrainConfig, train_aligner
+from align.learning.settings import TrainConfig
+from align.learning.trainer import train_aligner
 from align.plots import add_output, plot_line_panels
 from align.zoo import Recipe, ZooConfig, build
 

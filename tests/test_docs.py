@@ -10,7 +10,7 @@ from hydra import compose, initialize_config_dir
 
 import align.train
 import align.zoo.__main__
-from align.configuration import config_folder
+from align.configuration import config_folder, spelled_out
 from align.zoo import Zoo
 from align.zoo.composed import zoo_configs
 from wsgraph import ops
@@ -45,7 +45,8 @@ def test_python_blocks_run(name: str, tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(("page", "command", "words"), COMMANDS)
 def test_commands_compose(page: str, command: str, words: str) -> None:
     """Every training and zoo command has only settings that exist."""
-    overrides = [word for word in shlex.split(words.replace("...", "")) if not word.startswith(("-", "folder="))]
+    parts = [word for word in shlex.split(words.replace("...", "")) if not word.startswith(("-", "folder="))]
+    overrides = spelled_out(parts)
     with initialize_config_dir(str(config_folder()), version_base="1.3"):
         config = compose("config" if command == "train" else "zoo", overrides=overrides)
     if "arch" in config and config.arch.name != "own":  # whose class is the reader's

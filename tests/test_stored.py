@@ -17,8 +17,9 @@ from omegaconf import OmegaConf
 
 from align import DeepAlign
 from align.configuration import config_folder
+from align.learning.settings import TrainConfig
 from align.learning.stages import first_aligner
-from align.learning.trainer import TrainConfig, train_aligner
+from align.learning.trainer import train_aligner
 from align.zoo import Zoo, build
 from align.zoo.building import zoo_folder
 from align.zoo.composed import zoo_configs

@@ -91,6 +91,11 @@ class Block:
     _order: tuple[tuple[int, ...], ...] = field(repr=False, kw_only=True)  # levels: (runs,) target, (source,) taps
     _mean: tuple[int, ...] = field(repr=False, kw_only=True)  # levels of further groups
 
+    @property
+    def numel(self) -> int:
+        """How many numbers :meth:`view` has."""
+        return prod(self._piece.grid[k] for part in self._order for k in part)
+
     def view(self, tensor: Tensor) -> Tensor:
         """The block of ``tensor``, without copying; where a parameter joins three groups, the mean over the third.
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import shutil
+import zipfile
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -12,7 +14,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from .files import DIGEST, digest_of, in_memory, read_any_tensors, replacing
+from .files import DIGEST, digest_of, in_memory, read_any_tensors, refill, replacing
 from .huggingface import trained_model
 from .sharded import read_folder, write_folder
 
@@ -31,33 +33,44 @@ class Checkpoint:
         path: The file or folder.
         tensors: In the order of the file.
         meta: The metadata of a safetensors file.
+        as_it_is: Whether the file holds this and nothing else, so that a copy of it with other values is like it.
     """
 
     path: Path
     tensors: dict[str, Tensor]
     meta: dict[str, str] = field(default_factory=dict)
+    as_it_is: bool = False
 
-    def write(self, tensors: Mapping[str, Tensor], path: AnyPath) -> None:
+    def write(self, entries: Iterable[tuple[str, Tensor]], path: AnyPath) -> None:
         """The same with other tensors, as a file of the kind that ``path`` ends in, or as a folder like this one.
 
-        Entries that ``tensors`` lacks stay as they are, and so do types, metadata, the order of entries and, in a
-        folder, all other files.
+        Entries that are not given stay as they are, and so do types, metadata, the order of entries and, in a folder,
+        all other files. From safetensors to safetensors, memory holds one entry at a time.
+
+        Args:
+            entries: Names and tensors.
+            path: Where it goes.
         """
         path, held = Path(path), self.tensors
-        new = {k: tensors[k].to(t.dtype) if k in tensors else t for k, t in held.items()}
-        if path.suffix == SAFE:
+        new = ((name, tensor.to(held[name].dtype)) for name, tensor in entries)
+        if path.suffix == SAFE and self.as_it_is:
             with replacing(path) as temporary:
-                safetensors.torch.save_file(in_memory(new), temporary, self.meta or None)
-        elif path.suffix in PICKLED:
+                shutil.copyfile(self.path, temporary)
+                refill([temporary], new)
+        elif path.suffix in (SAFE, *PICKLED):
+            all_of_it = in_memory({**held, **dict(new)})
             with replacing(path) as temporary:
-                torch.save(in_memory(new), temporary)
+                if path.suffix == SAFE:
+                    safetensors.torch.save_file(all_of_it, temporary, self.meta or None)
+                else:
+                    torch.save(all_of_it, temporary)
         else:
             require_output(path, self.path)
             write_folder(new, path, self.path)
 
 
 def read_checkpoint(path: AnyPath) -> Checkpoint:
-    """Open a checkpoint. Nothing in it is run: of pickles only tensors are read."""
+    """Open a checkpoint, mapped into memory. Nothing in it is run: of pickles only tensors are read."""
     path = Path(path)
     if path.is_dir():
         return Checkpoint(path, read_folder(path))
@@ -66,9 +79,8 @@ def read_checkpoint(path: AnyPath) -> Checkpoint:
     if path.suffix == SAFE:
         tensors, meta = read_any_tensors(path)
         others = {k: v for k, v in meta.items() if k != DIGEST}
-        if DIGEST in meta and meta[DIGEST] == digest_of(tensors, others):
-            meta = others  # it is one of ours, and does not fit other tensors
-        return Checkpoint(path, tensors, meta)
+        ours = DIGEST in meta and meta[DIGEST] == digest_of(tensors, others)  # and does not fit other tensors
+        return Checkpoint(path, tensors, others if ours else meta, as_it_is=not ours)
     if path.suffix in PICKLED:
         return Checkpoint(path, _read_pickled(path))
     raise ValueError(f"{path} ends in {path.suffix or 'nothing'!r}, expected {EXPECTED}; rename it to what it is")
@@ -100,10 +112,10 @@ def require_output(path: AnyPath, source: Path) -> None:
 
 
 def _read_pickled(path: Path) -> dict[str, Tensor]:
+    with path.open("rb"):
+        pass  # what cannot be opened says so itself
     try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
-    except OSError:
-        raise
+        content = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
     except Exception as error:  # whatever a damaged or hostile file makes torch raise
         reason = str(error).strip().split("\n")[0] or type(error).__name__
         raise ValueError(

@@ -38,6 +38,13 @@ def with_entries(module: nn.Module, tensors: Mapping[str, Tensor], what: str) ->
         tensors: State dict entries; of tied ones, one name is enough.
         what: Name of the module in messages.
     """
+    held = tensors_of(module)
+    given = entries_for(module, tensors, what)
+    return with_tensors(module, {name: tensor.to(held[name].dtype) for name, tensor in given.items()})
+
+
+def entries_for(module: nn.Module, tensors: Mapping[str, Tensor], what: str) -> dict[str, Tensor]:
+    """The entries of a state dict that ``module`` has, under all names it has for them; see :func:`with_entries`."""
     held, names = tensors_of(module), entry_names(module, tensors)
     given = {names[name]: tensor for name, tensor in tensors.items() if names[name] in held}
     _require_all(held, given, [name for name in tensors if names[name] not in held], what)
@@ -54,7 +61,7 @@ def with_entries(module: nn.Module, tensors: Mapping[str, Tensor], what: str) ->
                 f"'{twin}' and '{name}' are one tensor in {what} and differ in the checkpoint; pass the class that was "
                 "trained, where they are not tied"
             )
-    return with_tensors(module, {name: tensor.to(held[name].dtype) for name, tensor in given.items()})
+    return {name: given[tied[id(tensor)]] for name, tensor in held.items()}
 
 
 def _require_all(held: Mapping[str, Tensor], given: Mapping[str, Tensor], others: list[str], what: str) -> None:

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from . import ops
+from .modules import tensors_of
 from .outputs import outputs_of
 from .quiet import quiet
 from .shell import shell
@@ -27,7 +28,8 @@ _REWRITE = "Rewrite that line with torch.where, keep a number as a plain attribu
 def export(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.export.ExportedProgram:
     """The program of an eval-mode shell of ``model``, decomposed where its operators are not understood."""
     private = shell(model).eval()
-    require_callable(private, args, kwargs)
+    if not any(t.is_meta for t in tensors_of(model).values()):  # there, forward may look for values that are not
+        require_callable(private, args, kwargs)
     try:
         with quiet():
             program = torch.export.export(_discreet(private), args, kwargs)

@@ -12,10 +12,10 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import safetensors
 import safetensors.torch
@@ -117,6 +117,31 @@ def read_header(path: str | os.PathLike[str]) -> tuple[list[str], dict[str, str]
     """Names of the tensors and metadata of a safetensors file."""
     with _open(path) as file:
         return list(file.keys()), file.metadata() or {}
+
+
+def refill(paths: Iterable[str | os.PathLike[str]], entries: Iterable[tuple[str, Tensor]]) -> None:
+    """Put other values into safetensors files, one entry after the other: memory holds one at a time.
+
+    Args:
+        paths: The files; together they have an entry of every name, with type and shape.
+        entries: Names and values.
+    """
+    with ExitStack() as stack:
+        places: dict[str, tuple[BinaryIO, int, int]] = {}
+        for path in paths:
+            file: BinaryIO = stack.enter_context(open(path, "r+b"))
+            size = int.from_bytes(file.read(8), "little")
+            for name, entry in json.loads(file.read(size)).items():
+                if name != "__metadata__":
+                    first, last = entry["data_offsets"]
+                    places[name] = file, 8 + size + first, last - first
+        for name, tensor in entries:
+            file, start, length = places[name]
+            content = tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy().data
+            if len(content) != length:
+                raise ValueError(f"'{name}' has {len(content)} bytes, and {length} in {file.name}; read the file again")
+            file.seek(start)
+            file.write(content)
 
 
 @contextmanager

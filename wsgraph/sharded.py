@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-import safetensors.torch
 from torch import Tensor
 
 from . import plain
-from .files import in_memory, new_folder, read_any_tensors, read_header
+from .files import new_folder, read_any_tensors, read_header, refill
 
 WHOLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -27,24 +27,19 @@ def read_folder(folder: Path) -> dict[str, Tensor]:
     return {key: files[name][key] for key, name in places.items()}
 
 
-def write_folder(tensors: Mapping[str, Tensor], folder: Path, source: Path) -> None:
+def write_folder(entries: Iterable[tuple[str, Tensor]], folder: Path, source: Path) -> None:
     """A folder like ``source`` with other tensors: the same shards, metadata and other files; complete or not at all.
 
     Args:
-        tensors: All that ``source`` holds, by name.
+        entries: Names and tensors; what is not given stays as it is.
         folder: The new folder.
         source: A folder that :func:`read_folder` reads.
     """
-    places = _places(source)
-    weights = set(places.values())
+    shards = dict.fromkeys(_places(source).values())
     with new_folder(folder) as temporary:
-        top = str(source)
-        shutil.copytree(
-            source, temporary, dirs_exist_ok=True, ignore=lambda at, _: weights if str(at) == top else set()
-        )
-        for name in weights:
-            shard = {key: tensors[key] for key, place in places.items() if place == name}
-            safetensors.torch.save_file(in_memory(shard), temporary / name, read_header(source / name)[1] or None)
+        # Files in a cache may be locked; copies of their content alone are not.
+        shutil.copytree(source, temporary, dirs_exist_ok=True, copy_function=shutil.copyfile)
+        refill([temporary / name for name in shards], entries)
 
 
 def _places(folder: Path) -> dict[str, str]:
@@ -71,5 +66,5 @@ def _require_shard(folder: Path, key: str, name: object) -> None:
         raise ValueError(
             f"{folder / INDEX} puts '{key}' into {name!r}, expected the name of a safetensors file in the same folder"
         )
-    if not (folder / name).is_file():
+    if not os.path.isfile(folder / name):  # which knows names that no file can have, unlike Path.is_file
         raise FileNotFoundError(f"{folder / INDEX} names {name}, which is not there; get the folder again")

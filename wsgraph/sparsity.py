@@ -20,10 +20,12 @@ Support = Mapping[Block, Tensor]
 def find_support(spec: Spec, tensors: Mapping[str, Tensor]) -> Support | None:
     """The non-zero edges of a mostly zero network; ``None`` if it is dense (or on the meta device)."""
     blocks = [b for b in spec.blocks if b.source is not None and b.runs == 1]
+    if not blocks or any(tensors[b.param].is_meta for b in blocks):
+        return None
+    total, seen = sum(block.numel for block in blocks), 0
+    for block in blocks:  # one view at a time: some are copies
+        seen += int(torch.count_nonzero(block.view(tensors[block.param].detach())))
+        if seen > DENSE_ABOVE * total:
+            return None
     views = {b: b.view(tensors[b.param].detach()) for b in blocks}
-    if not blocks or any(v.is_meta for v in views.values()):
-        return None
-    total = sum(v.numel() for v in views.values())
-    if sum(int(torch.count_nonzero(v)) for v in views.values()) > DENSE_ABOVE * total:
-        return None
     return {b: (v != 0).any(-1).nonzero().T.flip(0).contiguous() for b, v in views.items()}

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from .spec import Spec
+from .sums import PART
 
 _FLOATS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 _QUANTISED = ("torch.ao.nn.quantized", "torch.ao.nn.intrinsic.quantized", "torch.ao.nn.sparse.quantized")
@@ -65,9 +66,7 @@ def require_finite(tensors: Mapping[str, Tensor]) -> None:
     floats = {k: t.detach() for k, t in tensors.items() if t.is_floating_point() and not t.is_meta}
     if not floats:
         return
-    sums = torch.stack(
-        [t.sum(dtype=torch.float64 if t.dtype == torch.float64 else torch.float32).cpu() for t in floats.values()]
-    )
+    sums = torch.stack([_sum(t).cpu() for t in floats.values()])
     if torch.isfinite(sums).all():
         return
     for name, tensor in floats.items():
@@ -77,6 +76,15 @@ def require_finite(tensors: Mapping[str, Tensor]) -> None:
                 f"'{name}' holds {bad} NaN or infinite values of {tensor.numel()}: the network has diverged or its "
                 "file is damaged. Such weights cannot be aligned; train or load it again."
             )
+
+
+def _sum(tensor: Tensor) -> Tensor:
+    """Of all values; those of 16 bits are widened, in large tensors some rows at a time."""
+    dtype = torch.float64 if tensor.dtype == torch.float64 else torch.float32
+    if tensor.dtype == dtype or tensor.numel() <= PART:
+        return tensor.sum(dtype=dtype)
+    rows = max(1, PART * len(tensor) // tensor.numel())
+    return torch.stack([part.sum(dtype=dtype) for part in tensor.split(rows)]).sum()
 
 
 def require_module(module: nn.Module) -> None:

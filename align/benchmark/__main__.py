@@ -50,6 +50,12 @@ def _parser() -> argparse.ArgumentParser:
     found = add("coverage", _coverage, "the symmetry found in many architectures, and planted permutations")
     found.add_argument("networks", nargs="*", help=WORDS)
     found.add_argument("--large", action="store_true", help="instead, seconds and memory of a network of GPT-2's size")
+    sizes = add("widths", _widths, "narrow and wide networks, merged and cut, beside their parents")
+    sizes.add_argument("arch", nargs="?", choices=("mlp", "cnn"), default="mlp", help="default: mlp")
+    sizes.add_argument("--data", choices=("digits", "fashion_mnist"), default="digits", help="default: digits")
+    sizes.add_argument("--pairs", type=int, default=4, help="of a narrow and a wide network; default: 4")
+    mapped = add("large", _large, "wsalign match of checkpoints of GPT-2's and TinyLlama's size (7 GB of disk)")
+    mapped.add_argument("networks", nargs="*", help=WORDS)
     shared = add("threads", _threads, "threads that share networks: answers as if alone, networks as they were")
     shared.add_argument("--calls", type=int, default=200, help="calls of each function by each of the eight threads")
     unseen = add("zero-shot", _zero_shot, "the bundled aligner beside the classic methods on unseen families")
@@ -145,6 +151,18 @@ def _coverage(args: argparse.Namespace) -> None:
     from . import coverage
 
     coverage.large() if args.large else coverage.coverage(args.networks)
+
+
+def _widths(args: argparse.Namespace) -> None:
+    from . import widths
+
+    widths.compare(args.arch, args.data, args.pairs)
+
+
+def _large(args: argparse.Namespace) -> None:
+    from . import large
+
+    large.large(args.networks)
 
 
 def _threads(args: argparse.Namespace) -> None:

@@ -16,7 +16,8 @@ from hydra import compose, initialize_config_dir
 from ..configuration import config_folder
 from ..deep_align import DeepAlign, DeepAlignConfig
 from ..judging.compare import title_of
-from ..learning.trainer import TrainConfig, train_aligner
+from ..learning.settings import TrainConfig
+from ..learning.trainer import train_aligner
 from ..zoo import Zoo, ZooConfig, build_all
 from ..zoo.families import family
 from .board import Board

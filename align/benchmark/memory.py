@@ -41,8 +41,13 @@ def peak_memory() -> Iterator[Peak]:
     peak.bytes = max(0, _status("VmHWM") - before)
 
 
-def _status(key: str) -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
+def anonymous(process: int) -> int:
+    """Bytes that a process has in use beside the files that are mapped into its memory."""
+    return _status("RssAnon", str(process))
+
+
+def _status(key: str, process: str = "self") -> int:
+    for line in Path(f"/proc/{process}/status").read_text().splitlines():
         if line.startswith(key + ":"):
             return int(line.split()[1]) * 1024
-    raise RuntimeError(f"/proc/self/status has no {key}")
+    raise RuntimeError(f"/proc/{process}/status has no {key}")

@@ -20,7 +20,8 @@ from wsgraph import EncoderConfig
 
 from ..deep_align import DeepAlign, DeepAlignConfig
 from ..judging.evaluation import aligned, line_barrier, pairs_of
-from ..learning.trainer import TrainConfig, train_aligner
+from ..learning.settings import TrainConfig
+from ..learning.trainer import train_aligner
 from ..zoo import Recipe, Zoo, ZooConfig, build
 from .changes import VARIANTS
 

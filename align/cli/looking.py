@@ -53,9 +53,9 @@ def draw(args: argparse.Namespace) -> Report:
     """A picture of a network."""
     from wsgraph import draw as picture_of
 
-    from .networks import load, require_picture_folder
+    from .networks import load, require_folders
 
-    require_picture_folder(args.output)
+    require_folders(args.output)
     picture_of(load(args, [args.file]).graph, args.output)
     return Report({"picture": str(args.output)}, [f"picture: {args.output}"])
 

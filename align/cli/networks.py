@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from wsgraph import Spec, WeightGraph, to_graph
+from wsgraph import Spec, WeightGraph, to_graph, trace
 from wsgraph.checkpoints import Checkpoint, read_checkpoint
-from wsgraph.entries import entry_names, with_entries
+from wsgraph.entries import entries_for, entry_names, with_entries
 from wsgraph.huggingface import model_of
 from wsgraph.inputs import usual_input
 from wsgraph.modules import tensors_of
 from wsgraph.sequential import spec_of_state_dict
 
-from ..zoo.architectures import ARCHITECTURES, imported
+from ..deep_align import DeepAlign
+from ..methods.auto import LARGE
+from ..methods.registry import methods_of
+from ..running.inputs import each_tensor
+from ..zoo.architectures import own_network
 from .options import Shape
 
 ADVICE = "Name the class of the network: --model package.module:Class"
@@ -42,11 +46,17 @@ class Loaded:
     network: Any
     names: Mapping[str, str] = field(default_factory=dict)
 
-    def write(self, network: Any, path: str | os.PathLike[str]) -> None:
-        """Another network of this architecture, in a file like this one's; entries it does not know are kept."""
-        tensors = tensors_of(network) if isinstance(network, nn.Module) else network
+    def write(self, change: Callable[[str, Tensor], Tensor], path: str | os.PathLike[str]) -> None:
+        """This network with every entry changed, in a file like this one's; entries it does not know are kept.
+
+        Args:
+            change: Of an entry's name and value.
+            path: Where it goes.
+        """
+        held = tensors_of(self.network) if isinstance(self.network, nn.Module) else self.network
         names = {name: self.names.get(name, name) for name in self.checkpoint.tensors}
-        self.checkpoint.write({name: tensors[own] for name, own in names.items() if own in tensors}, path)
+        new = ((name, change(own, held[own])) for name, own in names.items() if own in held)
+        self.checkpoint.write(new, path)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,41 +89,35 @@ def understood(args: argparse.Namespace, checkpoints: Sequence[Checkpoint], run:
         checkpoints: Files or folders.
         run: Who must be able to run the networks, in words; empty where tensors may be enough.
     """
-    template = _template(args.model, checkpoints)
+    mapped = not run and _stay_mapped(args, checkpoints)
+    template = _template(args.model, checkpoints, weightless=mapped)
     if template is None:
         if run:
             raise ValueError(f"{run} runs the networks, and tensors alone do not say how. {ADVICE}")
         loaded = [Loaded(checkpoint, checkpoint.tensors) for checkpoint in checkpoints]
         return Networks(loaded, {"spec": _chain(checkpoints[0])})
     what = args.model or type(template).__name__
+    if mapped:
+        return _mapped(template, checkpoints, _example(args.example_input, template, what), what)
     template = template.to(_wide(checkpoints))
     example = _example(args.example_input, template, what)
     return Networks([_filled(template, checkpoint, what) for checkpoint in checkpoints], {"example_input": example})
 
 
-def own_network(name: str) -> nn.Module:
-    """The network that ``package.module:Name`` makes; modules in the current folder are found, too."""
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())  # last, so that no file of the user's hides an installed package
-    found = ARCHITECTURES.get(name) or imported(name)
-    if found is None:
-        raise ValueError(f"{name!r}: its module has no such name, expected a class, or a function that makes a network")
-    try:
-        made = found if isinstance(found, nn.Module) else found()
-    except TypeError as error:
-        raise ValueError(
-            f"{name!r} cannot be called without arguments ({error}); name a function of yours that returns the network"
-        ) from error
-    if not isinstance(made, nn.Module):
-        raise ValueError(f"{name!r} makes a {type(made).__name__}, expected an nn.Module")
-    return made.eval()
+def question(args: argparse.Namespace, networks: Networks) -> dict[str, Any]:
+    """What all matches of a command have in common, as arguments: the symmetry, the seed, an aligner of one's own."""
+    asked = {**networks.symmetry, "seed": args.seed}
+    return asked if args.aligner is None else {**asked, "aligner": DeepAlign.from_pretrained(args.aligner)}
 
 
-def _template(name: str | None, checkpoints: Sequence[Checkpoint]) -> nn.Module | None:
-    if name is not None:
-        return own_network(name)
+def _template(name: str | None, checkpoints: Sequence[Checkpoint], weightless: bool = False) -> nn.Module | None:
     folders = [checkpoint.path for checkpoint in checkpoints if checkpoint.path.is_dir()]
-    return model_of(folders[0]) if folders else None
+    if name is None and not folders:
+        return None
+    if weightless:
+        with suppress(NotImplementedError, RuntimeError), torch.device("meta"):
+            return own_network(name) if name is not None else model_of(folders[0])
+    return own_network(name) if name is not None else model_of(folders[0])  # perhaps it looks at its own weights
 
 
 def _chain(checkpoint: Checkpoint) -> Spec:
@@ -134,6 +138,25 @@ def _wide(checkpoints: Sequence[Checkpoint]) -> torch.dtype:
     """A type to compute in that holds all numbers exactly: files may mix them, or have them too short to add up."""
     doubles = any(t.dtype == torch.float64 for checkpoint in checkpoints for t in checkpoint.tensors.values())
     return torch.float64 if doubles else torch.float32
+
+
+def _stay_mapped(args: argparse.Namespace, checkpoints: Sequence[Checkpoint]) -> bool:
+    """Whether networks are so large that their files are best left where they are; none of them is run then."""
+    size = max(sum(t.numel() for t in checkpoint.tensors.values()) for checkpoint in checkpoints)
+    method = getattr(args, "method", None) or "auto"
+    return size > LARGE and not any(m.needs_modules for m in methods_of(method))
+
+
+def _mapped(template: nn.Module, checkpoints: Sequence[Checkpoint], example: Any, what: str) -> Networks:
+    """Networks as state dicts under the names of a module that, if its class allows, has no weights of its own."""
+    loaded, device = [], next(iter(tensors_of(template).values())).device
+    for checkpoint in checkpoints:
+        try:
+            held = entries_for(template, checkpoint.tensors, what)
+        except ValueError as error:
+            raise ValueError(f"{checkpoint.path}: {error}") from error
+        loaded.append(Loaded(checkpoint, held, entry_names(template, checkpoint.tensors)))
+    return Networks(loaded, {"spec": trace(template, each_tensor(lambda t: t.to(device), example))})
 
 
 def _filled(template: nn.Module, checkpoint: Checkpoint, what: str) -> Loaded:
@@ -161,7 +184,8 @@ def _example(shape: Shape | None, template: nn.Module, what: str) -> Any:
     return torch.randint(min(sizes, default=2), shape.sizes, generator=generator)
 
 
-def require_picture_folder(path: Path | None) -> None:
-    """Raise, before any work is done, if there is no folder for a picture."""
-    if path is not None and not path.absolute().parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} into; make it first")
+def require_folders(*paths: Path | None) -> None:
+    """Raise, before any work is done, if there is no folder for a picture or a page."""
+    for path in paths:
+        if path is not None and not path.absolute().parent.is_dir():
+            raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} into; make it first")

@@ -11,7 +11,10 @@ from typing import Any
 PROGRAM = "wsalign"
 PICTURES = (".png", ".svg", ".pdf")
 METHODS = "auto, weight_matching, deep_align, activation_matching, ste, sinkhorn, identity, or several joined by +"
-DATA = "digits, mnist, fashion_mnist, cifar10, stl10, or a .safetensors file with the entries inputs and targets"
+DATA = (
+    "digits, mnist, fashion_mnist, cifar10, stl10, a .safetensors file with the entries inputs and targets, a Dataset "
+    "as package.module:name, or a folder of images with a folder per class"
+)
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,20 @@ def add_command(
 
 def add_method(parser: argparse.ArgumentParser, default: str | None) -> None:
     parser.add_argument("--method", default=default, help=f"{METHODS}; default: {default or 'by number of networks'}")
+    text = "folder of an aligner of your own (output= of align.train) in place of the pretrained one, for deep_align"
+    parser.add_argument("--aligner", metavar="FOLDER", help=text)
     parser.add_argument("--seed", type=int, default=0, help="of everything drawn; default: 0")
+
+
+def add_report(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--report", type=html_page, metavar="PAGE", help="write all of it as a page of one file, .html")
+
+
+def html_page(text: str) -> Path:
+    """The path of a page, by its ending."""
+    if Path(text).suffix.lower() not in (".html", ".htm"):
+        raise argparse.ArgumentTypeError(f"{text} is no page, expected an ending of .html")
+    return Path(text)
 
 
 def shape(text: str) -> Shape:

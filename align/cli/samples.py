@@ -1,19 +1,13 @@
-"""The data of a command line: a data set by name, or a file of one's own."""
+"""The data of a command line: a data set by name, or one's own."""
 
 from __future__ import annotations
 
-import os
-from typing import Any
-
 from torch import Tensor
-from torch.nn import functional as F
 
-from wsgraph.checkpoints import PICKLED, SAFE, read_checkpoint
-
-from ..data import load
+from ..data import DataSet, load
 from ..data.catalogue import CATALOGUE
+from ..data.own import own_data
 from ..running.batches import NOISE, Samples
-from ..running.outputs import Loss
 from .options import Shape
 
 MOST = 5_000
@@ -40,23 +34,13 @@ def samples(text: str, part: str, shape: Shape | None) -> tuple[Tensor, Tensor] 
     """Inputs and, where there are any, targets.
 
     Args:
-        text: Name of a data set, or path of a file.
+        text: Name of a data set, or data of one's own, see :func:`~align.data.own.own_data`.
         part: Of a data set, ``train`` or ``test``.
         shape: Of an example input, to which images are resized.
     """
+    size = None if shape is None or len(shape.sizes) != 4 else shape.sizes[1:]
     if text in CATALOGUE:
-        size = None if shape is None or len(shape.sizes) != 4 else shape.sizes[1:]
         found: tuple[Tensor, Tensor] = getattr(load(text, shape=size), part)
         return found
-    if not text.endswith((SAFE, *PICKLED)):
-        raise ValueError(f"no data {text!r}: choose one of {', '.join(CATALOGUE)}, or pass a {SAFE} file")
-    tensors = read_checkpoint(os.fspath(text)).tensors
-    if "inputs" not in tensors or tensors.keys() - {"inputs", "targets"}:
-        raise ValueError(f"{text} holds {sorted(tensors)}, expected the entries inputs and targets (or inputs alone)")
-    return (tensors["inputs"], tensors["targets"]) if "targets" in tensors else tensors["inputs"]
-
-
-def loss_of(targets: Tensor) -> Loss:
-    """Cross-entropy for classes, squared error for numbers."""
-    loss: Any = F.mse_loss if targets.is_floating_point() else F.cross_entropy
-    return loss
+    own = own_data(text, size)
+    return getattr(own, part) if isinstance(own, DataSet) else own

@@ -71,7 +71,7 @@ def load(
     """
     found = entry(name)
     raw = digits.read() if found.embedded else open_set(found, Path(folder) if folder else cache_folder())
-    shape = _shape(shape or found.shape)
+    shape = size_of(shape or found.shape)
     held, rest = _validation(len(raw["train_labels"]), seed)
     train_images, train_labels = raw["train_images"], raw["train_labels"].long()
     return DataSet(
@@ -84,7 +84,8 @@ def load(
     )
 
 
-def _shape(shape: Sequence[int]) -> tuple[int, int, int]:
+def size_of(shape: Sequence[int]) -> tuple[int, int, int]:
+    """Channels, height and width, checked."""
     if len(shape) != 3 or not all(isinstance(n, int) and n > 0 for n in shape):
         raise ValueError(f"shape is {shape}, expected three positive numbers: channels, height, width")
     channels, height, width = shape

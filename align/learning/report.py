@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import html
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,14 @@ from ..judging.barrier import Barrier
 from ..judging.compare import COLUMNS, cells, pairs_in_words, summary, title_of
 from ..judging.evaluation import pairs_of
 from ..plots import plot_lines, plot_permutations
+from ..reporting.curve import SCRIPT, curve
+from ..reporting.page import folded, heading, paragraph, picture, table, write_page
 from ..zoo import Zoo
 from .pairs import LabelledPairs
 
 Results = Sequence[dict[str, Barrier]]
 Rows = dict[str, dict[str, Any]]
 Metrics = dict[str, Rows]
-PICTURES = ("lines", "permutations")
 PLANTED = "networks and their permuted, noisy copies, first layer"
 DEFINITION = """The barrier is the largest loss on the line between two networks above the line of their own losses, AUC
 the mean of what is above it (of both, lower is better, and 0 means one basin), and accuracy half way that of the
@@ -45,7 +45,7 @@ def write_run(folder: Path, aligner: DeepAlign, config: DictConfig, zoos: Sequen
         name, title = zoo.folder.name, title_of(zoo)
         plot_lines(result, folder / f"{name}-lines.png", f"{title}: loss between held-out networks")
         plot_permutations(predictions(aligner, zoo), folder / f"{name}-permutations.png", f"{title}: {PLANTED}")
-    _write(folder / "report.html", page(zoos, metrics, settings))
+    write_page(folder / "report.html", _title(zoos), page(folder, zoos, results, metrics, settings))
 
 
 CARD = """---
@@ -90,36 +90,18 @@ def _write(path: Path, text: str) -> None:
         temporary.write_text(text)
 
 
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222 }}
-table {{ border-collapse: collapse; margin: 1rem 0 }} th, td {{ padding: .3rem .9rem; text-align: right }}
-th:first-child, td:first-child {{ text-align: left }} thead {{ border-bottom: 2px solid #222 }}
-tbody tr:nth-child(even), pre {{ background: #f4f4f4 }} img {{ max-width: 100% }} pre {{ padding: 1rem }}
-</style></head><body><h1>{title}</h1>
-<p>{definition}</p>
-{sections}<details><summary>Settings</summary><pre>{settings}</pre></details></body></html>
-"""
-
-
-def page(zoos: Sequence[Zoo], metrics: Metrics, settings: str) -> str:
-    """The report as HTML; pictures lie beside it."""
-    sections = [_section(zoo, metrics[zoo.folder.name]) for zoo in zoos]
-    title, settings = html.escape(_title(zoos)), html.escape(settings)
-    return PAGE.format(title=title, definition=DEFINITION, sections="".join(sections), settings=settings)
-
-
-def _section(zoo: Zoo, rows: Rows) -> str:
-    lines = [
-        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in (label, *cells(row))) + "</tr>"
-        for label, row in rows.items()
-    ]
-    head = "".join(f"<th>{column}</th>" for column in COLUMNS)
-    name = html.escape(zoo.folder.name)
-    pictures = "".join(f'<p><img src="{name}-{kind}.png" alt="{kind}"></p>' for kind in PICTURES)
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
-    title, networks = html.escape(title_of(zoo)), html.escape(_networks(zoo, rows))
-    return f"<h2>{title}</h2><p>{networks}.</p>{table}{pictures}"
+def page(folder: Path, zoos: Sequence[Zoo], results: Results, metrics: Metrics, settings: str) -> Iterator[str]:
+    """What the report shows; its pictures are those of the folder."""
+    yield paragraph(DEFINITION)
+    for zoo, result in zip(zoos, results, strict=True):
+        name, rows = zoo.folder.name, metrics[zoo.folder.name]
+        yield heading(title_of(zoo))
+        yield paragraph(f"{_networks(zoo, rows)}.")
+        yield table(COLUMNS, [(label, *cells(row)) for label, row in rows.items()])
+        yield curve(result)
+        yield picture(folder / f"{name}-permutations.png", f"permutations: {PLANTED}")
+    yield folded("Settings", settings)
+    yield SCRIPT
 
 
 def _title(zoos: Sequence[Zoo]) -> str:

@@ -23,7 +23,8 @@ from ..zoo.composed import build_zoos
 from ..zoo.families import families
 from .logs import Logs
 from .report import write_run
-from .trainer import TrainConfig, make_fabric, train_aligner
+from .settings import TrainConfig
+from .trainer import make_fabric, train_aligner
 
 
 def zoos_of(config: DictConfig) -> list[Zoo]:
@@ -67,6 +68,8 @@ def run(config: DictConfig) -> None:
     folder = Path(config.output)
     if config.resume not in ("auto", "never"):
         raise ValueError(f"resume={config.resume} is neither auto nor never")
+    if config.start == "auto":
+        config.start = "new" if config.zoo.files is None else "pretrained"
     settings = train_config(config)
     judging = plain.arguments(compare, config.eval, "eval")
     fabric = make_fabric(**config.fabric)

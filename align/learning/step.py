@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -18,9 +17,7 @@ from ..projection.sinkhorn import soft_maps
 from ..running.networks import Tensors
 from . import losses
 from .pairs import Pair, generator
-
-if TYPE_CHECKING:
-    from .trainer import TrainConfig
+from .settings import TrainConfig
 
 
 def step_losses(

@@ -25,108 +25,17 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from wsgraph.augment import Compose, Mask, Noise, Scale
 
 from ..deep_align import DeepAlign
-from ..judging.evaluation import Validation
+from ..judging.evaluation import Look, Validation
 from ..progress import progress
 from ..zoo import Zoo
 from .checkpoint import load_checkpoint, save_checkpoint
 from .pairs import LabelledPairs, Pair, UnlabelledPairs, pair_loader
+from .settings import STAGES, TrainConfig
 from .step import step_losses
 
 Report = Callable[[int, Mapping[str, float]], None]
-STAGES = 10
-"""Of training, with noise of their own where it changes (``noise_end``)."""
 LEAST, MOST = 0.5, 3.0
 """Bounds of how often a zoo is drawn, relative to one where the aligner is as good as the classic methods."""
-
-LEAST_OF = {
-    0: (
-        "steps",
-        "weight_decay",
-        "supervised",
-        "lmc",
-        "alignment",
-        "noise",
-        "noise_end",
-        "validate",
-        "patience",
-        "checkpoint",
-    ),
-    1: ("pairs", "labelled", "images", "scale", "iterations"),
-}
-"""The least that some settings of a training may be."""
-
-
-@dataclass(frozen=True)
-class TrainConfig:
-    """How an aligner is trained.
-
-    Args:
-        steps: Optimiser steps.
-        pairs: Unlabelled pairs per step, of all processes together.
-        labelled: Labelled ones; few are enough once ℓ_supervised is small.
-        images: Samples of the task per step, shared by all pairs.
-        lr: Peak learning rate; linear warm-up over the first tenth, then cosine to zero.
-        weight_decay: AdamW's.
-        clip: Largest norm of the gradient.
-        ema: Decay of the average of the aligner's weights that is validated and kept; 0 for none.
-        supervised: Weight of ℓ_supervised.
-        lmc: Weight of ℓ_LMC.
-        alignment: Weight of ℓ_alignment; networks that fit signals of their own (INRs) go without it, as in the paper.
-        noise: Gaussian noise of the augmented copies, relative to each tensor's scale.
-        noise_end: Noise that it grows (or falls) to by the end, in :data:`STAGES` equal stages; ``None``: it stays.
-        mask: Share of their weights that is set to zero.
-        scale: Their neurons are scaled by factors between 1 / scale and scale.
-        temperature: Of the Sinkhorn projection.
-        iterations: Of the Sinkhorn projection.
-        hard: Take the step forward with hard permutations and backward through the soft ones.
-        validate: Steps between two looks at the barrier of validation networks; 0 for never.
-        patience: Looks without improvement before training stops; 0 to go on to the end.
-        checkpoint: Steps between two checkpoints; 0 for none.
-        seed: Of everything drawn.
-    """
-
-    steps: int = 500
-    pairs: int = 8
-    labelled: int = 8
-    images: int = 256
-    lr: float = 2e-3
-    weight_decay: float = 5e-4
-    clip: float = 1.0
-    ema: float = 0.0
-    supervised: float = 1.0
-    lmc: float = 1.0
-    alignment: float = 1.0
-    noise: float = 0.02
-    noise_end: float | None = None
-    mask: float = 0.05
-    scale: float = 1.1
-    temperature: float = 1.0
-    iterations: int = 20
-    hard: bool = False
-    validate: int = 0
-    patience: int = 0
-    checkpoint: int = 0
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for least, names in LEAST_OF.items():
-            for name in names:
-                value = getattr(self, name)
-                if not (value is None or least <= value < math.inf):
-                    raise ValueError(f"{name} is {value}, expected at least {least}")
-        for name in ("lr", "clip", "temperature"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(f"{name} is {getattr(self, name)}, expected a number above 0")
-        for name in ("ema", "mask"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}, expected 0 or more, below 1")
-        if not (self.supervised or self.lmc or self.alignment):
-            raise ValueError("supervised, lmc and alignment are all 0: there is no loss to train with")
-
-    def weights(self, zoo: Zoo) -> dict[str, float]:
-        """Weights of the losses that count for a zoo; others are not computed."""
-        weights = {"supervised": self.supervised, "lmc": self.lmc, "alignment": self.alignment}
-        return {k: w for k, w in weights.items() if w and not (k == "alignment" and zoo.task.own)}
 
 
 @dataclass
@@ -171,12 +80,15 @@ def train_aligner(
         zoos: What to learn from; steps take one of them at random.
         config: Sizes and rates.
         folder: Where checkpoints go; without one, none are written.
-        resume: Go on from the folder's checkpoint, if there is one.
+        resume: Go on from the folder's checkpoint, if there is one. With more steps than before a training is extended,
+            finished or not, and the learning rate is that of the longer one.
         report: Called after every step with the step's number, its losses and, if it was validated, its barrier.
         fabric: From :func:`make_fabric`; one process on the CPU by default.
     """
     run = _Run(aligner, zoos, config, folder, fabric or make_fabric(devices=1))
     start = run.restore() if resume else 0
+    if start == 0 and config.steps and config.validate:
+        run.look(0)  # what training starts from may be the pretrained aligner, and better than all that follows
     with progress("training the aligner", config.steps) as bar, _stop_requests() as asked:
         bar(advance=start)
         for k, (plain, labelled) in enumerate(run.batches(start), start):
@@ -252,12 +164,17 @@ class _Run:
 
     def validate(self, step: int) -> float:
         """Judge the aligner on validation networks; the best one is kept, and the zoos' needs follow."""
+        look = self.look(step)
+        self.needs = [min(max(ratio, LEAST), MOST) for ratio in look.ratios]
+        return look.value
+
+    def look(self, step: int) -> Look:
+        """Judge the aligner on validation networks; the best one is kept."""
         assert self.judge is not None
         look = self.judge(self.judged)
         self.best.look(look.value, step, self.judged.state_dict())
-        self.needs = [min(max(ratio, LEAST), MOST) for ratio in look.ratios]
         self.model.train()
-        return look.value
+        return look
 
     def result(self) -> DeepAlign:
         """The aligner with the parameters that did best."""
@@ -300,8 +217,10 @@ class _Run:
 
     def _take(self, saved: Mapping[str, Any]) -> int:
         """Go on from what a checkpoint holds."""
+        more = self.config.steps > saved["run"]["training"]["steps"]
         for part, now in self.settings.items():
-            if saved["run"][part] != now:
+            agreed = {**now, "steps": saved["run"][part]["steps"]} if part == "training" and more else now
+            if saved["run"][part] != agreed:
                 raise ValueError(
                     f"the checkpoint in {self.folder} is of another run: its {part} is\n  {saved['run'][part]}\n"
                     f"but now\n  {now}\nChoose another output folder, or start anew with resume=never."
@@ -309,6 +228,7 @@ class _Run:
         self.aligner.load_state_dict(saved["aligner"])
         self.optimiser.optimizer.load_state_dict(saved["optimiser"])
         self.best, self.needs = _Best(**saved["best"]), saved["needs"]
+        self.best.stale = 0 if more else self.best.stale  # whoever asks for more steps wants them taken
         if self.average is not None:
             self.average.load_state_dict(saved["average"])
         return int(saved["step"])

@@ -12,8 +12,9 @@ from wsgraph import WeightGraph, to_graph
 from wsgraph.checkpoints import AnyPath, opened
 from wsgraph.modules import tensors_of, with_tensors
 from wsgraph.weights import require_weights
+from wsgraph.widths import fitted
 
-from ..alignment import Alignment, apply_each
+from ..alignment import Alignment, several
 from ..methods.registry import METHODS
 from ..running.batches import Samples
 from ..running.batchnorm import reset_batchnorm
@@ -69,7 +70,8 @@ def merge(
     Args:
         models: The networks, all modules or all state dicts, or the paths of such; the first is the reference.
         alignment: How the second network (or, as a sequence, each of the others) is permuted first. Without it they are
-            averaged as they are.
+            averaged as they are. Networks of other widths are brought to the size of the first: a narrow one is
+            widened, and computes the same; a wide one is cut to its matched neurons. ``weights=(0, 1)`` gives it alone.
         weights: One per model; equal by default. They are normalised to sum to 1.
         repair: ``batchnorm`` measures BatchNorm statistics anew, ``repair`` restores every layer's mean and standard
             deviation as well; both run the networks, so they need modules and ``data``.
@@ -93,10 +95,11 @@ def merge(
         raise ValueError(f"repair '{repair}' is not one of {REPAIRS}")
     if repair != "none" and data is None:
         raise ValueError(f"repair='{repair}' measures activations: pass data=inputs")
-    aligned = [models[0], *apply_each(alignment, models[1:])]
+    found = several(alignment, len(models) - 1)
+    aligned = [models[0], *(_moved(x, models[0], model) for x, model in zip(found, models[1:], strict=True))]
     _require_states_alike(aligned) if bare else require_alike(aligned, data)
     if scale:
-        aligned = [aligned[0], *(_scaled(aligned[0], m, alignment) for m in aligned[1:])]
+        aligned = [aligned[0], *(_scaled(aligned[0], m, x) for m, x in zip(aligned[1:], found, strict=True))]
     shares = _shares(weights, len(models))
     held = [m if bare else tensors_of(m) for m in aligned]
     average = {k: _average([h[k] for h in held], shares) for k in held[0]}
@@ -105,7 +108,10 @@ def merge(
     merged = with_tensors(models[0], average)
     if repair == "batchnorm":
         return reset_batchnorm(merged, None, data)
-    return apply_repair(merged, aligned, data) if repair == "repair" else merged
+    if repair != "repair":
+        return merged
+    whole = [models[0], *(aligned[k + 1] if x is None or x.square else models[k + 1] for k, x in enumerate(found))]
+    return apply_repair(merged, whole, data, shares, found)
 
 
 def _require_states_alike(states: Sequence[Mapping[str, Tensor]]) -> None:
@@ -114,10 +120,20 @@ def _require_states_alike(states: Sequence[Mapping[str, Tensor]]) -> None:
         require_same_tensors(states[0], state)
 
 
-def _scaled(reference: Any, model: Any, alignment: Alignments) -> Any:
-    spec = None
-    if alignment is not None:
-        spec = (alignment if isinstance(alignment, Alignment) else alignment[0]).spec
+def _moved(alignment: Alignment | None, reference: Any, model: Any) -> Any:
+    """A network permuted to match the reference or, where widths differ, brought to its size."""
+    if alignment is None:
+        return model
+    if alignment.square:
+        return alignment.apply(model)
+    bare = isinstance(model, Mapping)
+    own, tensors = (reference, model) if bare else (tensors_of(reference), tensors_of(model))
+    new = fitted(tensors, alignment.b.spec, own, alignment.a.spec, alignment.maps)
+    return new if bare else with_tensors(reference, new)
+
+
+def _scaled(reference: Any, model: Any, alignment: Alignment | None) -> Any:
+    spec = None if alignment is None else alignment.a.spec
     a: WeightGraph = to_graph(reference, spec=spec, verify=spec is None)
     b = to_graph(model, spec=a.spec, verify=False)
     scaled = match_scale(a, b).tensors

@@ -16,7 +16,9 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from wsgraph.randomness import OwnDraws
 from wsgraph.shell import shell
+from wsgraph.widths import positions
 
+from ..alignment import Alignment
 from ..running.batches import Samples, batches
 from ..running.batchnorm import measure_norms, own_copy, reset_batchnorm
 from ..running.inputs import run
@@ -25,24 +27,38 @@ Layer = nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d
 
 
 @torch.no_grad()
-def repair(merged: nn.Module, endpoints: Sequence[nn.Module], data: Samples) -> nn.Module:
+def repair(
+    merged: nn.Module,
+    endpoints: Sequence[nn.Module],
+    data: Samples,
+    shares: Sequence[float] | None = None,
+    alignments: Sequence[Alignment | None] = (),
+) -> nn.Module:
     """REPAIR: every hidden layer of ``merged`` gets the endpoints' average mean and standard deviation per channel.
 
     Args:
         merged: The averaged network.
-        endpoints: The (aligned) networks it was made of.
+        endpoints: The (aligned) networks it was made of; those of other widths than ``merged`` as they are.
         data: Inputs to measure on.
+        shares: What each counts for; all the same by default.
+        alignments: Of all endpoints but the first: those of other widths say which of its neurons are which.
 
     Returns:
         A copy, corrections folded into weights and biases, BatchNorm statistics measured anew.
     """
     model = own_copy(merged)
+    shares = shares or [1 / len(endpoints)] * len(endpoints)
     goals = [_output_moments(e, data) for e in endpoints]
+    for k, found in enumerate(alignments, 1):
+        goals[k] = goals[k] if found is None or found.square else _matched(goals[k], goals[0], found)
     layers = _layers(model)
-    hidden = [name for name in list(goals[0])[:-1] if layers[name].bias is not None]  # in order of execution
+    resized = any(found is not None and not found.square for found in alignments)
+    last = None if resized else -1  # a cut layer adds up fewer terms, outputs too
+    hidden = [name for name in list(goals[0])[:last] if layers[name].bias is not None]  # in order of execution
     norms: dict[str, nn.BatchNorm1d] = {}
     for name in hidden:
-        mean, std = (torch.stack([g[name][k] for g in goals]).mean(0) for k in (0, 1))
+        weighed = ([w * g[name][k] for w, g in zip(shares, goals, strict=True)] for k in (0, 1))
+        mean, std = (torch.stack(parts).sum(0) for parts in weighed)
         norms[name] = _norm_to(mean, std)
     inner = [m for m in model.modules() if isinstance(m, _BatchNorm) and m.track_running_stats]
     with _normalised({layers[name]: norm for name, norm in norms.items()}):
@@ -50,6 +66,21 @@ def repair(merged: nn.Module, endpoints: Sequence[nn.Module], data: Samples) -> 
     for name, norm in norms.items():
         _fold(layers[name], norm)
     return reset_batchnorm(model, None, data)
+
+
+Moments = dict[str, tuple[Tensor, Tensor]]
+"""Layer name → mean and standard deviation of every output channel, in order of execution."""
+
+
+def _matched(moments: Moments, reference: Moments, alignment: Alignment) -> Moments:
+    """Those of a network of other widths for the neurons of the reference; its own, where there is no partner."""
+    out = {}
+    for name, own in reference.items():
+        axis = alignment.a.spec.params[f"{name}.weight"].axes[0]
+        index = positions(axis, alignment.b.spec, alignment.a.spec, alignment.maps).to(own[0].device)
+        mean, std = (torch.where(index < 0, x, y[index.clamp_min(0)]) for x, y in zip(own, moments[name], strict=True))
+        out[name] = mean, std
+    return out
 
 
 def _layers(model: nn.Module) -> dict[str, Layer]:
@@ -99,8 +130,7 @@ def _fold(layer: Layer, norm: nn.BatchNorm1d) -> None:
     layer.bias.copy_((layer.bias - norm.running_mean) * factor + norm.bias)
 
 
-def _output_moments(model: nn.Module, data: Samples) -> dict[str, tuple[Tensor, Tensor]]:
-    """Layer name → mean and standard deviation of every output channel, in order of execution."""
+def _output_moments(model: nn.Module, data: Samples) -> Moments:
     private, draws = shell(model).eval(), OwnDraws()
     layers = _layers(private)
     names = {layer: name for name, layer in layers.items()}

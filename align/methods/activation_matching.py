@@ -17,7 +17,7 @@ from wsgraph import Spec, to_graph
 from wsgraph.randomness import OwnDraws, seeded
 from wsgraph.shell import shell
 
-from ..alignment import Alignment
+from ..alignment import Alignment, aligned_graphs
 from ..progress import progress
 from ..running.batches import Samples, input_batches
 from ..running.inputs import Inputs, run
@@ -57,23 +57,22 @@ def activation_matching(
     if similarity not in SIMILARITIES:
         raise ValueError(f"similarity '{similarity}' is not one of {SIMILARITIES}")
     start = time.perf_counter()
-    left_graph, right_graph = (to_graph(m, example_input, spec=spec) for m in (a, b))
-    spec = left_graph.spec
-    spec.require_same(right_graph.spec)
+    left_graph, right_graph = aligned_graphs(*(to_graph(m, example_input, spec=spec) for m in (a, b)))
+    specs = left_graph.spec, right_graph.spec
     moments: dict[tuple[str, int], Moments] = {}
     private, draws = [shell(m).eval() for m in (a, b)], OwnDraws()
     with progress("activation matching", None) as step:
         for x in input_batches(data, a, example_input, generator or seeded(), samples):
             with draws:
-                left, right = (_values(m, spec, x) for m in private)
+                left, right = (_values(m, own, x) for m, own in zip(private, specs, strict=True))
             for key in left:
                 moments.setdefault(key, Moments()).add(left[key], right[key])
             step()
-    scores = _scores(spec, moments, similarity)
+    scores = _scores(*specs, moments, similarity)
     return Alignment(left_graph, right_graph, scores, None, "activation_matching", time.perf_counter() - start)
 
 
-def _scores(spec: Spec, moments: Mapping[tuple[str, int], Moments], similarity: str) -> dict[str, Tensor]:
+def _scores(spec: Spec, other: Spec, moments: Mapping[tuple[str, int], Moments], similarity: str) -> dict[str, Tensor]:
     """Similarities summed over all weights that read a group."""
     scores: dict[str, Tensor] = {}
     for (name, _), moment in moments.items():
@@ -93,9 +92,10 @@ def _scores(spec: Spec, moments: Mapping[tuple[str, int], Moments], similarity: 
             stacklevel=4,
         )
     device = next((s.device for s in scores.values()), None)
-    stay = {g: torch.eye(spec.groups[g].size, device=device, dtype=torch.float64) for g in unseen}
-    sizes = {g.name: g.size for g in spec.free if g.parent or g.name in around}
-    quiet = {g: torch.zeros(n, n, device=device, dtype=torch.float64) for g, n in sizes.items()}
+    sizes = {g.name: (g.size, other.groups[g.name].size) for g in spec.free}
+    stay = {g: torch.eye(*sizes[g], device=device, dtype=torch.float64) for g in unseen}
+    known = [g.name for g in spec.free if g.parent or g.name in around]
+    quiet = {g: torch.zeros(sizes[g], device=device, dtype=torch.float64) for g in known}
     return {g.name: (stay | quiet | scores)[g.name] for g in spec.free}
 
 

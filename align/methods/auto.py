@@ -54,7 +54,8 @@ def auto(
 ) -> Alignment:
     """The best of several alignments; ``alignment.candidates`` says what was tried and how it did.
 
-    Networks that cannot be run (graphs, state dicts) are matched by the learned aligner, and nothing is judged.
+    Networks that cannot be run (graphs, state dicts), or have different widths, are matched by the learned aligner, and
+    nothing is judged.
 
     Args:
         request: The networks; data with targets, without, ``"noise"`` or none.
@@ -62,8 +63,10 @@ def auto(
         budget: Seconds after which nothing more is tried; at least one candidate always is.
         output: Picks the tensor that the loss is about; by default what is returned, or its ``logits``.
     """
-    start, size = time.perf_counter(), sum(t.numel() for t in request.graphs()[0].tensors.values())
-    if size > LARGE and budget is None:
+    start, (a, b) = time.perf_counter(), request.graphs()
+    if [g.size for g in a.spec.groups.values()] != [g.size for g in b.spec.groups.values()]:
+        return _unjudged(request, UNSEEN)  # there is no line between networks of different widths
+    if sum(t.numel() for t in a.tensors.values()) > LARGE and budget is None:
         return _unjudged(request, "weight_matching")
     sight = _sight(request) if all(isinstance(m, nn.Module) for m in (request.a, request.b)) else None
     if sight is None:

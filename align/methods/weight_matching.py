@@ -9,22 +9,27 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from wsgraph import Permutation, Spec, WeightGraph
+from wsgraph import Permutation, Spec, WeightGraph, to_graph
 from wsgraph.blocks import Piece, Place
 from wsgraph.randomness import seeded
 from wsgraph.sums import inner
+from wsgraph.widths import fitted, placed, widened
 
-from ..alignment import Alignment, counted
+from ..alignment import Alignment, aligned_graphs, counted
 from ..progress import progress
 from ..projection.assignment import hard_maps
 from ..running.networks import NetworkLike, as_graph
 
 LARGE = 1e30
+PART = 2**20
+"""Numbers that are widened at a time."""
 
 
 def weight_matching(
@@ -39,7 +44,7 @@ def weight_matching(
     spec: Spec | None = None,
     generator: torch.Generator | None = None,
 ) -> Alignment:
-    """Match neurons by their weights; needs no data.
+    """Match neurons by their weights; needs no data. Networks of different widths get a partial matching.
 
     The first sweep goes through the groups in order of execution and counts only weights to and from groups that are
     pinned or already matched: unmatched neighbours would add noise, which is why plain coordinate descent fails on
@@ -57,8 +62,9 @@ def weight_matching(
         spec: The symmetry; traced when omitted.
         generator: Randomness of the orders; by default the same in every call.
     """
-    left, right = (as_graph(network, example_input, spec) for network in (a, b))
-    left.spec.require_same(right.spec)
+    left, right = aligned_graphs(*(as_graph(network, example_input, spec) for network in (a, b)))
+    if [g.size for g in left.spec.free] != [g.size for g in right.spec.free]:
+        return _partial(left, right, init, max_sweeps, restarts, tolerance, generator)
     first = init.permutation if isinstance(init, Alignment) else init
     start, generator = time.perf_counter(), generator or seeded()
     runs = []
@@ -71,19 +77,43 @@ def weight_matching(
     if not best.converged:
         warnings.warn(f"weight matching did not converge in {max_sweeps} sweeps; raise max_sweeps", stacklevel=2)
     elapsed = time.perf_counter() - start
-    return Alignment(left, right, best.cosines(), best.permutation.maps, "weight_matching", elapsed, best.converged)
+    scores = Cosines(left, right, best.permutation)
+    return Alignment(left, right, scores, best.permutation.maps, "weight_matching", elapsed, best.converged)
+
+
+def _partial(a: WeightGraph, b: WeightGraph, init: Alignment | Permutation | None, *settings: Any) -> Alignment:
+    """Weight matching of networks of different widths, both widened to the larger one by neurons without weights."""
+    if init is not None:
+        raise ValueError("the networks have different widths, where weight matching starts from scratch: pass no init")
+    large = widened(a.spec, {g.name: max(g.size, b.spec.groups[g.name].size) for g in a.spec.free})
+    places = [placed(graph.spec, large) for graph in (a, b)]
+    max_sweeps, restarts, tolerance, generator = settings
+    found = weight_matching(
+        *(to_graph(_with_silent_neurons(g, large, p), spec=large) for g, p in zip((a, b), places, strict=True)),
+        max_sweeps=max_sweeps,
+        restarts=restarts,
+        tolerance=tolerance,
+        generator=generator,
+    )
+    maps = {name: places[1][name][found.maps[name][places[0][name] >= 0]] for name in found.maps}
+    return Alignment(a, b, None, maps, "weight_matching", found.elapsed, found.converged)
+
+
+def _with_silent_neurons(graph: WeightGraph, large: Spec, places: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    like = graph.tensors
+    nothing = {name: torch.zeros(large.shape(name), dtype=t.dtype, device=t.device) for name, t in like.items()}
+    return fitted({name: t.detach() for name, t in like.items()}, graph.spec, nothing, large, places)
 
 
 class Ascent:
     """One coordinate ascent.
 
-    b is permuted parameter by parameter where a visit needs it: next to the matrix products that costs nothing, and a
-    permuted copy of b beside all scores would be what needs most memory.
+    b is permuted parameter by parameter where a visit needs it: next to the matrix products that costs nothing, and
+    nothing of the size of a network is kept beside the two, whose files may be mapped into memory.
 
     Attributes:
         permutation: The current one.
         inner: What each parameter adds to the objective under it, ⟨a_p, (P b)_p⟩.
-        scores: What the last visit of each group compared, neurons of a with neurons of the permuted b.
         history: The objective after the first sweep and after every accepted move from then on.
     """
 
@@ -99,11 +129,10 @@ class Ascent:
         for piece in self.spec.pieces:
             if piece.param in kept and piece.places:
                 self.pieces.setdefault(piece.param, []).append(piece)
-        self.a = {k: a.tensors[k].detach().to(self.dtype) for k in self.pieces}
+        self.a = {k: a.tensors[k].detach() for k in self.pieces}
         self.b = {k: b.tensors[k].detach() for k in self.pieces}
         self.permutation = (init or Permutation.identity(self.spec)).to("cpu")
         self.matched = {g.name for g in self.spec.groups.values() if g.pinned or init is not None}
-        self.scores: dict[str, Tensor] = {}
         self.inner = {k: inner(self.a[k], self._permuted(k, self.permutation)) for k in self.a}
         self.history: list[float] = []
         self.converged = False
@@ -139,9 +168,7 @@ class Ascent:
 
     def visit(self, unit: Sequence[str], gain: float) -> bool:
         """Solve one unit's assignment and keep it if the objective grows by more than ``gain``; whether it did."""
-        found = self._scores(unit)
-        self.scores |= {g: s.to(self.dtype) for g, s in found.items()}
-        solved = hard_maps(self.spec, found | self._still(unit))
+        solved = hard_maps(self.spec, self.scores(unit) | self._still(unit))
         moves = {g: m for g, m in solved.items() if not torch.equal(m, torch.arange(len(m)))}
         if not moves:
             return False
@@ -151,11 +178,10 @@ class Ascent:
         if sum(after.values()) - sum(self.inner[k] for k in touched) <= gain:
             return False
         self.permutation, self.inner = permutation, self.inner | after
-        self.scores |= {g: self.scores[g][:, m.to(self.scores[g].device)] for g, m in moves.items()}
         return True
 
     def _permuted(self, param: str, permutation: Permutation) -> Tensor:
-        return permutation.permute(param, self.b[param]).to(self.dtype)
+        return permutation.permute(param, self.b[param])
 
     def _still(self, unit: Sequence[str]) -> dict[str, Tensor]:
         """Scores that keep what surrounds the unit where it is."""
@@ -163,7 +189,7 @@ class Ascent:
         sizes = {g: self.spec.groups[g].size for g in around if g is not None}
         return {g: LARGE * torch.eye(n, device=self.device, dtype=torch.float64) for g, n in sizes.items()}
 
-    def _scores(self, unit: Sequence[str]) -> dict[str, Tensor]:
+    def scores(self, unit: Sequence[str]) -> dict[str, Tensor]:
         """∂⟨a, P b⟩/∂P of the unit's groups, from weights whose other groups are pinned or matched.
 
         Where two groups of the unit share their runs, how one of them is matched inside a run is open until it is
@@ -176,7 +202,7 @@ class Ascent:
             if seen:
                 now = self._permuted(param, self.permutation)
                 for piece, place in seen:
-                    scores[place.group] += piece.rows(self.a[param], place) @ piece.rows(now, place).T
+                    self._add_product(scores[place.group], piece.rows(self.a[param], place), piece.rows(now, place))
         return scores
 
     def _counts(self, piece: Piece, place: Place, unit: Sequence[str]) -> bool:
@@ -187,25 +213,23 @@ class Ascent:
             return True  # the very runs the place's group is nested in
         return other.group in self.matched and not (other.group in unit and shares_runs(other, place))
 
-    def cosines(self) -> dict[str, Tensor]:
-        """Cosine between all weights of each neuron of a and of b, as of the last visit; ``[i, j]``: i in a, j in b.
+    def _add_product(self, total: Tensor, x: Tensor, y: Tensor) -> None:
+        """total += x yᵀ, part by part where wider copies of all would need much memory."""
+        columns, rows = max(1, PART // len(x)), max(1, PART // len(y))
+        for p, q in zip(x.split(columns, 1), y.split(columns, 1), strict=True):
+            wide = q.to(self.dtype).T
+            for part, some in zip(total.split(rows), p.split(rows), strict=True):
+                part += some.to(self.dtype) @ wide
 
-        Nothing is multiplied again: a group that is not visited any more has neighbours that do not move any more.
-        """
-        out = {}
-        for g in list(self.scores):
-            s = self.scores.pop(g)  # handed over one by one: together they can be larger than the network
-            x, y = (self._norms(g, tensors).clamp_min(1e-12) for tensors in (self.a, self.b))
-            back = torch.argsort(self.permutation.maps[g]).to(s.device)
-            out[g] = s[:, back] / (x[:, None] * y)
-        return {g.name: out[g.name] for g in self.spec.free if g.name in out}
-
-    def _norms(self, group: str, tensors: Mapping[str, Tensor]) -> Tensor:
-        """Norm of all weights to and from each neuron."""
+    def norms(self, group: str, tensors: Mapping[str, Tensor]) -> Tensor:
+        """Norm of all weights to and from each neuron of a group."""
         places = [(x, p) for pieces in self.pieces.values() for x in pieces for p in x.places if p.group == group]
-        rows = (x.rows(tensors[x.param], p).to(self.dtype) for x, p in places)
-        nothing = torch.zeros(self.spec.groups[group].size, device=self.device, dtype=self.dtype)
-        return torch.stack([nothing, *(torch.linalg.vector_norm(part, dim=1) for part in rows)]).norm(dim=0)
+        total = torch.zeros(self.spec.groups[group].size, device=self.device, dtype=self.dtype)
+        for piece, place in places:
+            rows = piece.rows(tensors[piece.param], place)
+            for part in rows.split(max(1, PART // len(rows)), 1):
+                total += part.to(self.dtype).square().sum(1)
+        return total.sqrt()
 
     def _neighbours(self, k: int) -> set[int]:
         """Units that share a parameter with unit k (k itself if a parameter joins it to itself)."""
@@ -216,6 +240,46 @@ class Ascent:
                 out |= {j for j, names in enumerate(self.units) if j != k and set(names).intersection(groups)}
                 out |= {k} if sum(g in unit for g in groups) > 1 else set()
         return out
+
+
+class Cosines(Mapping[str, Tensor]):
+    """Cosine between all weights of each neuron of a and of b, their neighbours matched; ``[i, j]``: i in a, j in b.
+
+    Found group by group when somebody asks: together they can be larger than the networks.
+
+    Args:
+        a: The reference.
+        b: The other network.
+        permutation: Of b.
+    """
+
+    def __init__(self, a: WeightGraph, b: WeightGraph, permutation: Permutation) -> None:
+        self.a, self.b, self.permutation = a, b, permutation
+        self.names = [group.name for group in a.spec.free]
+        self._known: dict[str, Tensor] = {}
+
+    @cached_property
+    def _end(self) -> Ascent:
+        return Ascent(self.a, self.b, self.permutation)
+
+    def __getitem__(self, group: str) -> Tensor:
+        if group not in self._known:
+            if group not in self.names:
+                raise KeyError(group)
+            self._known[group] = self._cosine(group)
+        return self._known[group]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def _cosine(self, group: str) -> Tensor:
+        found = self._end.scores((group,))[group].to(self._end.dtype)
+        x, y = (self._end.norms(group, tensors).clamp_min(1e-12) for tensors in (self._end.a, self._end.b))
+        back = torch.argsort(self.permutation.maps[group]).to(found.device)
+        return found[:, back] / (x[:, None] * y)
 
 
 def units(spec: Spec) -> list[tuple[str, ...]]:

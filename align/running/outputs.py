@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.nn import functional as F
 
 from wsgraph.randomness import OwnDraws
 
@@ -18,6 +19,11 @@ from .stacked import over_networks
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 """Mean loss of outputs and targets, as ``torch.nn.functional.cross_entropy``."""
+
+
+def loss_of(targets: Tensor) -> Loss:
+    """Cross-entropy for classes, squared error for numbers."""
+    return F.mse_loss if targets.is_floating_point() else F.cross_entropy
 
 
 def call(template: nn.Module, tensors: Mapping[str, Tensor], x: Inputs, output: Output = logits) -> Tensor:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from math import prod
+from types import MappingProxyType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from wsgraph.importing import imported
 
 from .varied import Recurrent, Transformer, convolutional, dense, dense_residual, residual
 
@@ -158,26 +160,38 @@ ARCHITECTURES: dict[str, Callable[..., nn.Module]] = {
 
 def own_class(name: str) -> type[nn.Module]:
     """The class of the user's that ``package.module:Class`` names, imported."""
-    found = imported(name)
+    found = _named(name)
     if not (isinstance(found, type) and issubclass(found, nn.Module)):
         raise ValueError(f"{name!r} is {found!r}, expected a subclass of nn.Module in {name.partition(':')[0]}")
     return found
 
 
-def imported(name: str) -> Any:
-    """What ``package.module:Name`` names, ``None`` if the module has no such thing; for names that the user wrote.
+def own_network(name: str, args: Mapping[str, Any] = MappingProxyType({})) -> nn.Module:
+    """The network that one of :data:`ARCHITECTURES` or ``package.module:Name`` makes, in eval mode.
 
-    A file's word is no reason to import anything: see :class:`~align.zoo.ZooConfig`.
+    Args:
+        name: Of a class, of a function that makes a network, or of a network.
+        args: What it is called with.
     """
-    module, _, attribute = name.partition(":")
-    if not attribute:
+    found = ARCHITECTURES.get(name) or _named(name)
+    if found is None:
+        raise ValueError(f"{name!r}: its module has no such name, expected a class, or a function that makes a network")
+    try:
+        made = found if isinstance(found, nn.Module) else found(**args)
+    except TypeError as error:
+        how = f"with {dict(args)}" if args else "without arguments"
+        raise ValueError(
+            f"{name!r} cannot be called {how} ({error}); name a function of yours that returns the network"
+        ) from error
+    if not isinstance(made, nn.Module):
+        raise ValueError(f"{name!r} makes a {type(made).__name__}, expected an nn.Module")
+    return made.eval()
+
+
+def _named(name: str) -> Any:
+    if ":" not in name:
         raise ValueError(
             f"no architecture {name!r}; choose one of {', '.join(ARCHITECTURES)}, or name a class of your own as "
             "package.module:Class"
         )
-    try:
-        return getattr(importlib.import_module(module), attribute, None)
-    except ImportError as error:
-        raise ValueError(
-            f"{name!r}: cannot import {module!r} ({error}); is it installed, or in this folder?"
-        ) from error
+    return imported(name)

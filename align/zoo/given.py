@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from wsgraph.checkpoints import AnyPath, read_checkpoint
 from wsgraph.entries import with_entries
@@ -21,7 +21,7 @@ from ..data.dataset import Split
 from ..progress import progress
 from ..running.batches import is_pair
 from ..running.networks import Tensors
-from ..running.outputs import Loss
+from ..running.outputs import Loss, loss_of
 from .config import ZooConfig
 from .shard import Record, record_of
 from .task import SplitName, Task
@@ -75,17 +75,20 @@ class GivenZoo(Zoo):
         files: One per network; its place is the network's number.
         config: The module and the task.
         records: What is known of the networks.
+        digest: Of their content and parts: whoever goes on with a training sees whether they are the same.
     """
 
     config: GivenConfig
 
-    def __init__(self, files: Sequence[Path], config: GivenConfig, records: Sequence[Record] = ()) -> None:
-        self.files, self.config, self.count = files, config, None
-        self.folder = Path(config.name)
+    def __init__(
+        self, files: Sequence[Path], config: GivenConfig, records: Sequence[Record] = (), digest: str = ""
+    ) -> None:
+        self.files, self.config, self.count, self.digest = files, config, None, digest
+        self.folder = Path(f"{config.name}-{digest[:8]}")
         self.records = {record.number: record for record in records}
 
-    def __reduce__(self) -> tuple[type[GivenZoo], tuple[Sequence[Path], GivenConfig, list[Record]]]:  # type: ignore[override]
-        return GivenZoo, (self.files, self.config, list(self.records.values()))
+    def __reduce__(self) -> tuple[type[GivenZoo], tuple[Sequence[Path], GivenConfig, list[Record], str]]:  # type: ignore[override]
+        return GivenZoo, (self.files, self.config, list(self.records.values()), self.digest)
 
     def tensors(self, number: int) -> Tensors:
         """A network's state dict, in the types of the module; entries that it does not know are left out."""
@@ -104,7 +107,7 @@ def from_checkpoints(
     *,
     model: nn.Module | Callable[[], nn.Module],
     data: DataSet | Split,
-    loss: Loss = F.cross_entropy,
+    loss: Loss | None = None,
     name: str = "own",
     seed: int = 0,
 ) -> Zoo:
@@ -117,7 +120,7 @@ def from_checkpoints(
         model: A module of the architecture, or what makes one when called without arguments.
         data: What the networks were trained for: a :class:`~align.data.DataSet`, or a pair (inputs, targets), of which
             every fifth sample is kept for judging.
-        loss: Mean loss of outputs and targets.
+        loss: Mean loss of outputs and targets; by default cross-entropy for classes, squared error for numbers.
         name: For people: names the zoo in tables and reports.
         seed: Chooses which network belongs to which part.
     """
@@ -130,12 +133,14 @@ def from_checkpoints(
     template = (model if isinstance(model, nn.Module) else model()).eval()
     config = GivenConfig(name, "given", data=None, template=template, given=_task(data, loss))
     zoo = GivenZoo(paths, config)
-    records, seen = [], dict[str, int]()
+    records, seen, digests = [], dict[str, int](), hashlib.sha256()
     parts = _parts(len(paths), seed)
     with progress("reading networks", len(paths)) as step:
         for number, part in enumerate(parts):
             tensors = zoo.tensors(number)
-            twin = seen.setdefault(digest_of(tensors, {}), number)
+            digest = digest_of(tensors, {})
+            digests.update(f"{digest} {part}".encode())
+            twin = seen.setdefault(digest, number)
             if parts[twin] != part:
                 raise ValueError(
                     f"{paths[twin]} and {paths[number]} hold the same network, one to {parts[twin]} and one to {part} "
@@ -143,7 +148,7 @@ def from_checkpoints(
                 )
             records.append(record_of(config, config.given, number, part, tensors))
             step()
-    return GivenZoo(paths, config, records)
+    return GivenZoo(paths, config, records, digests.hexdigest())
 
 
 def _parts(count: int, seed: int) -> list[str]:
@@ -154,9 +159,9 @@ def _parts(count: int, seed: int) -> list[str]:
     return [parts[k] for k in order]
 
 
-def _task(data: DataSet | Split, loss: Loss) -> GivenTask:
+def _task(data: DataSet | Split, loss: Loss | None) -> GivenTask:
     if isinstance(data, DataSet):
-        return GivenTask(data.train, data.test, loss)
+        return GivenTask(data.train, data.test, loss or loss_of(data.train[1]))
     if not is_pair(data) or len(data[0]) != len(data[1]) or len(data[0]) < JUDGES:
         raise ValueError(
             f"data is a {type(data).__name__}, expected a DataSet or a pair (inputs, targets) of as many of both, at "
@@ -164,4 +169,4 @@ def _task(data: DataSet | Split, loss: Loss) -> GivenTask:
         )
     judges = torch.arange(len(data[0])) % JUDGES == JUDGES - 1
     train, test = (tuple(part[chosen] for part in data) for chosen in (~judges, judges))
-    return GivenTask(train, test, loss)  # type: ignore[arg-type]
+    return GivenTask(train, test, loss or loss_of(data[1]))  # type: ignore[arg-type]

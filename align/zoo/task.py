@@ -7,6 +7,7 @@ A classifier learns from one data set like all the others of its zoo. An implici
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal, Protocol
 
@@ -109,12 +110,17 @@ def make_task(name: str, data: str | None, shape: tuple[int, int, int] | None, s
         return Waves()
     if name == "table":
         return Table(data)
+    images = loaded(data, shape)
+    return Classify(images, side) if name == "classify" else Images(images)
+
+
+def loaded(data: str, shape: Sequence[int] | None) -> DataSet:
+    """A data set by name, fetched if it is missing."""
     try:
-        loaded = load(data, shape=shape)
+        return load(data, shape=shape)
     except FileNotFoundError:
         fetch(data)
-        loaded = load(data, shape=shape)
-    return Classify(loaded, side) if name == "classify" else Images(loaded)
+        return load(data, shape=shape)
 
 
 def check_task(name: str, data: str | None, side: str = "all") -> None:

@@ -2,21 +2,26 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
 import pytest
+import torch
 from hydra import compose, initialize_config_dir
+from safetensors.torch import save_file
 
 from align import DeepAlign
-from align.configuration import choices, config_folder
+from align.cli.command import main as wsalign
+from align.configuration import choices, config_folder, spelled_out
 from align.data import FetchError
 from align.judging.compare import with_error
+from align.learning.checkpoint import load_checkpoint
+from align.learning.settings import TrainConfig
 from align.learning.stages import run as run_here
 from align.learning.stages import zoos_of
-from align.learning.trainer import TrainConfig
 from align.train import main
-from align.zoo.composed import zoo_configs
+from align.zoo.composed import build_zoos, zoo_configs
 from align.zoo.families import family
 from wsgraph.alone import alone
 
@@ -55,7 +60,7 @@ def test_every_architecture_composes_at_every_scale(arch, preset):
     TrainConfig(**config.loss, **config.optim, seed=config.seed)
 
 
-@pytest.mark.parametrize("data", choices("data"))
+@pytest.mark.parametrize("data", [data for data in choices("data") if data != "own"])
 def test_every_data_set_composes(data):
     config = composed("+arch=mlp", f"data={data}")
     (zoo,) = zoo_configs(config, config.zoo)
@@ -224,10 +229,75 @@ def test_a_tiny_run_ends_with_an_aligner_a_table_pictures_and_a_report(tmp_path)
     card = (out / "README.md").read_text()
     assert f"| deep align | {with_error(rows['deep align']['barrier'], rows['deep align']['error'])} |" in card
     assert "More Information Needed" not in card
-    for kind in ("lines", "permutations"):
-        assert f'src="{zoo}-{kind}.png"' in page
-        assert (out / f"{zoo}-{kind}.png").is_file()
+    assert all((out / f"{zoo}-{kind}.png").is_file() for kind in ("lines", "permutations"))
+    assert page.count("<img src=") == page.count('<img src="data:image/png;base64,') == 1
+    assert page.count("<polyline ") == len(rows)
     assert not DeepAlign.from_pretrained(out).training
     again = run("+arch=mlp", *TINY, "output=out", cwd=tmp_path)  # finished already: judged again, not trained
     assert again.returncode == 0, again.stderr
     assert json.loads((out / "metrics.json").read_text()).popitem()[1]["deep align"] == rows["deep align"]
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    """A folder with ``nets.py``, nine networks in ``runs/`` and data for them; tests are in it."""
+    (tmp_path / "nets.py").write_text(
+        "from torch import nn\n"
+        "class Mine(nn.Sequential):\n"
+        "    def __init__(self, width=8):\n"
+        "        super().__init__(nn.Linear(4, width), nn.ReLU(), nn.Linear(width, 8), nn.ReLU(), nn.Linear(8, 3))\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    import nets
+
+    (tmp_path / "runs").mkdir()
+    for k in range(9):
+        torch.manual_seed(k)
+        save_file(nets.Mine().state_dict(), tmp_path / "runs" / f"{k}.safetensors")
+    save_file({"inputs": torch.randn(50, 4), "targets": torch.arange(50) % 3}, tmp_path / "data.safetensors")
+    yield tmp_path
+    sys.modules.pop("nets")
+
+
+OWN = ["+arch=own", "arch.make=nets:Mine", "zoo.files='runs/*.safetensors'", "data=data.safetensors"]
+SHORT = ["optim.pairs=2", "optim.labelled=2", "optim.validate=1", "eval.pairs=1", "eval.points=3", "eval.sinkhorn=0"]
+
+
+def test_networks_that_one_has_become_an_aligner_and_a_map(mine, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["align.train", *OWN, *SHORT, "optim.steps=1"])
+    main()
+    assert re.search(r"Zoo\(own-\w+, 9 networks: train=5, val=2, test=2\)", capsys.readouterr().out)
+    out = mine / "outputs" / "own-own"
+    assert "start: pretrained" in (out / "config.yaml").read_text()
+    files = sorted(str(path) for path in (mine / "runs").iterdir())
+    words = ["--method", "deep_align", "--aligner", str(out), "--model", "nets:Mine", "-o", "map.png"]
+    assert wsalign(["distance", *files[:3], *words]) == 0
+    assert (mine / "map.png").stat().st_size > 0
+    monkeypatch.setattr(sys, "argv", ["align.train", *OWN, *SHORT, "optim.steps=2"])  # more of a finished training
+    main()
+    saved = load_checkpoint(out)
+    assert (saved["step"], saved["run"]["training"]["steps"]) == (2, 2)
+    (mine / "runs" / "0.safetensors").write_bytes((mine / "runs" / "1.safetensors").read_bytes())
+    with pytest.raises(SystemExit, match=r"is of another run: its zoos is|hold the same network"):
+        main()
+
+
+REFUSED = {
+    "zoo.files='run/*.pt'": r"zoo.files=run/\*.pt matches no file in .*; expected a pattern in quotes, as zoo.files=",
+    "zoo.files='runs/[0-6].safetensors'": "got 7 networks, expected at least 8",
+    "+arch.args.height=3": r"'nets:Mine' cannot be called with {'height': 3} \(.*\); name a function of yours",
+    "arch.make=nets:Yours": "'nets:Yours': its module has no such name, expected a class, or a function that makes",
+    "data=inputs.safetensors": "inputs.safetensors has inputs only, and a loss needs targets, too; add an entry",
+    "data=nothing.safetensors": "there is no file nothing.safetensors",
+    "zoo.files=null": "data=data.safetensors is your own, and networks are trained here on data sets of this package o",
+    "arch.task=waves": "zoo.files= are networks of one architecture for one task, and own is none; name their class",
+}
+
+
+@pytest.mark.parametrize("word", REFUSED)
+def test_refused_of_ones_own(word, mine):
+    save_file({"inputs": torch.randn(50, 4)}, mine / "inputs.safetensors")
+    config = composed(*spelled_out([*OWN, word]))
+    with pytest.raises((ValueError, OSError), match=REFUSED[word]):
+        build_zoos(config, config.zoo)

@@ -24,6 +24,7 @@ from torch import nn
 from align import Alignment, DeepAlign, match
 from align.data.cifar import _json_labels, _sheet
 from align.data.idx import read_idx
+from align.data.images import read_images
 from align.data.unpickle import unpickle
 from align.deep_align import CONFIG, WEIGHTS, config_from
 from align.learning.checkpoint import MARK, NAME, _digest, load_checkpoint, save_checkpoint
@@ -32,8 +33,10 @@ from align.zoo.index import INDEX
 from align.zoo.index import _digest as index_digest
 from align.zoo.shard import file_name
 from wsgraph import Permutation, Spec, plain, to_graph, trace
+from wsgraph.checkpoints import read_checkpoint
 from wsgraph.files import DIGEST
 from wsgraph.files import digest_of as tensor_digest
+from wsgraph.sharded import INDEX as SHARDS
 
 REFUSALS = (ValueError, FileNotFoundError)
 """What a reader may answer to a file that is not what it reads; anything else is a bug."""
@@ -217,6 +220,46 @@ def sheet_target() -> Target:
     return Target(from_file(_sheet, "png/sheet.png"), (buffer.getvalue(),))
 
 
+def state_dict_target() -> Target:
+    content = safetensors.torch.save(dict(network(0).state_dict()), {"format": "pt"})
+    return Target(from_file(lambda path: read_checkpoint(path).tensors, "given/x.safetensors"), (content,))
+
+
+def pickled_target() -> Target:
+    buffer, older = io.BytesIO(), io.BytesIO()
+    torch.save({"model": network(0).state_dict(), "epoch": 3}, buffer)
+    torch.save(network(0).state_dict(), older, _use_new_zipfile_serialization=False)
+    read = from_file(lambda path: {k: t.sum() for k, t in read_checkpoint(path).tensors.items()}, "given/x.pt")
+    return Target(read, (buffer.getvalue(), older.getvalue()))
+
+
+def shards_target() -> Target:
+    """The index; the shards that it names are whole."""
+    home = folder() / "shards"
+    home.mkdir()
+    for name, key in (("one.safetensors", "a"), ("two.safetensors", "b")):
+        safetensors.torch.save_file({key: torch.zeros(2)}, home / name)
+    index = json.dumps({"metadata": {}, "weight_map": {"a": "one.safetensors", "b": "two.safetensors"}}).encode()
+    return Target(from_file(lambda path: read_checkpoint(path.parent).tensors, f"shards/{SHARDS}"), (index,))
+
+
+def image_target() -> Target:
+    seeds = []
+    for kind in ("PNG", "JPEG", "BMP", "WEBP"):
+        buffer = io.BytesIO()
+        Image.new("RGB", (6, 4), "red").save(buffer, kind)
+        seeds.append(buffer.getvalue())
+
+    def read(path: Path) -> object:
+        return read_images(path.parent.parent, (3, 4, 4))
+
+    def run(content: bytes) -> object:
+        (folder() / "images").mkdir(exist_ok=True)
+        return from_file(read, "images/cat/x.png")(content)
+
+    return Target(run, tuple(seeds))
+
+
 TARGETS: dict[str, Callable[[], Target]] = {
     "Spec, JSON": spec_target,
     "zoo.json": index_target,
@@ -231,5 +274,9 @@ TARGETS: dict[str, Callable[[], Target]] = {
     "shard of a zoo": shard_target,
     "checkpoint.pt": checkpoint_target,
     "aligner": aligner_target,
+    "state dict": state_dict_target,
+    "state dict, .pt": pickled_target,
+    "index of shards": shards_target,
+    "image": image_target,
 }
 """Readers by name; those of JSON, IDX and permutations first."""

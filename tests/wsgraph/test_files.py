@@ -4,9 +4,9 @@ import signal
 
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
-from wsgraph.files import load_tensors, read_tensors, save_tensors
+from wsgraph.files import load_tensors, read_header, read_tensors, refill, save_tensors
 
 TENSORS = {"a": torch.arange(6).view(2, 3).T, "b": torch.randn(3, requires_grad=True)}
 
@@ -106,3 +106,17 @@ def test_a_full_disk_is_told_and_what_was_there_stays(tmp_path, small_files):
 def test_a_folder_that_is_not_there_is_told(tmp_path):
     with pytest.raises(OSError, match=r"y/x could not be written: .*No such file or directory"):
         save_tensors(TENSORS, tmp_path / "y" / "x", {"kind": "demo"})
+
+
+def test_other_values_are_put_into_files_one_by_one(tmp_path):
+    files = {"one": {"a": torch.arange(3.0), "n": torch.tensor(4)}, "two": {"b": torch.zeros(2, 2).half()}}
+    for name, tensors in files.items():
+        save_file(tensors, tmp_path / name, {"kept": "yes"})
+    new = {"b": torch.ones(2, 2).half().T, "n": torch.tensor(5)}
+    refill([tmp_path / name for name in files], new.items())
+    assert torch.equal(load_file(tmp_path / "one")["a"], torch.arange(3.0))
+    assert int(load_file(tmp_path / "one")["n"]) == 5
+    assert torch.equal(load_file(tmp_path / "two")["b"], new["b"])
+    assert read_header(tmp_path / "two")[1] == {"kept": "yes"}
+    with pytest.raises(ValueError, match=r"'a' has 8 bytes, and 12 in .*one; read the file again"):
+        refill([tmp_path / "one"], [("a", torch.zeros(2))])

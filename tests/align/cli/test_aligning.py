@@ -64,6 +64,21 @@ def test_names_under_a_wrapper_are_kept(run, home):
     torch.testing.assert_close(list(wrapped.values()), list(plain.values()))
 
 
+def test_large_files_stay_where_they_are(run, home, monkeypatch):
+    run("match a.pt b.pt -o small.pt --model nets:Net --method weight_matching")
+    monkeypatch.setattr("align.cli.networks.LARGE", 10)
+    monkeypatch.setattr("wsgraph.checkpoints.in_memory", lambda _: pytest.fail("a copy of all is made"))
+    for name, model in (("plain", "nets:Net"), ("looks", "nets:Looks")):
+        code, _, err = run(
+            f"match a.safetensors b.safetensors -o {name}.safetensors --model {model} --method weight_matching"
+        )
+        assert code == 0, err
+        expected = torch.load(home / "small.pt", weights_only=True)
+        torch.testing.assert_close(load_file(home / f"{name}.safetensors"), expected)
+    code, _, err = run("match a.pt b.safetensors -o big.safetensors --model nets:Tokens --example-input 2,3:tokens")
+    assert "a.pt: nets:Tokens has 3 entries that the checkpoint lacks, such as 'embed.weight'" in err
+
+
 def test_merge_is_that_of_the_package(run, home):
     code, _, err = run("merge a.safetensors b.safetensors -o m.safetensors --weights 1,3 --method weight_matching")
     assert code == 0, err

@@ -54,7 +54,7 @@ def test_examples_run(words, run, home):
     assert code == 0, err
     if "--json" in words:
         json.loads(out)
-    for path in re.findall(r"-o (\S+)", words):
+    for path in re.findall(r"(?:-o|--report) (\S+)", words):
         assert (home / path).stat().st_size > 0
 
 
@@ -123,6 +123,7 @@ USAGE = {
     "inspect a.pt --example-input 2,0": "2,0 is no shape, expected",
     "inspect a.pt --example-input 2,4:words": "2,4:words is no shape, expected",
     "draw a.pt -o a.txt": "a.txt is no picture, expected an ending of .png, .svg, .pdf",
+    "barrier a.pt b.pt --data digits --report a.txt": "a.txt is no page, expected an ending of .html",
     "merge a.pt b.pt -o c.pt --weights 1,x": "1,x are no numbers, expected some such as 0.7,0.3",
     "match a.pt b.pt": "the following arguments are required: -o/--output",
 }

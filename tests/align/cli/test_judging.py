@@ -1,6 +1,7 @@
 """``wsalign barrier`` and ``wsalign distance``."""
 
 import json
+from pathlib import Path
 
 import pytest
 import torch
@@ -22,6 +23,20 @@ def test_barriers_are_those_of_the_package(run, home):
     assert found["loss"] == pytest.approx(align.barrier(a, b, data=data, points=5).loss.tolist())
     assert found["points"] == [0, 0.25, 0.5, 0.75, 1]
     assert found["loss_half_way"] == found["loss"][2]
+
+
+def test_pages_show_what_was_found(run, home):
+    words = "a.pt b.pt --model nets:Net --method weight_matching --report page.html"
+    code, out, err = run(f"barrier {words} --data data.safetensors --points 5 --json")
+    assert code == 0, err
+    found, page = json.loads(out), (home / "page.html").read_text()
+    assert found["report"] == "page.html"
+    assert page.count("<polyline ") == 2
+    assert f"<td>{found['curves']['weight_matching']['barrier']:.4g}</td>" in page
+    code, out, err = run(f"match {words} -o aligned.pt")
+    assert code == 0, err
+    assert "report: page.html" in out
+    assert "<td>0</td><td>8</td>" in (home / "page.html").read_text()
 
 
 def test_methods_that_need_data_get_it(run):
@@ -61,5 +76,11 @@ def test_refused(run, home):
     assert "bare.safetensors has inputs only, and a loss needs targets, too; add an entry targets to it" in err
     _, _, err = run("barrier a.pt b.pt --model nets:Net --data data.safetensors --points 1")
     assert "a line needs its two ends: got points=1" in err
+    _, _, err = run("barrier a.pt b.pt --model nets:Net --data data.safetensors --report none/page.html")
+    assert "there is no folder none to write page.html into; make it first" in err
+    _, _, err = run("distance a.pt b.pt --aligner . --method deep_align")
+    assert "no aligner in .: expected config.json and model.safetensors, found neither" in err
+    _, _, err = run(f"distance a.pt b.pt --aligner {Path(align.__file__).parent / 'pretrained'}")
+    assert "'weight_matching' does not use aligner=, ['auto', 'deep_align'] do" in err
     _, _, err = run("distance a.pt b.pt -o none/map.png")
     assert "there is no folder none to write map.png into; make it first" in err

@@ -2,8 +2,8 @@ import torch
 
 from align import DeepAlign, DeepAlignConfig
 from align.learning.pairs import LabelledPairs, UnlabelledPairs
+from align.learning.settings import TrainConfig
 from align.learning.step import permutations, permute_softly, stack, step_losses, task_batch
-from align.learning.trainer import TrainConfig
 from align.projection.sinkhorn import sinkhorn
 from align.zoo import Zoo
 from wsgraph import EncoderConfig, Permutation

@@ -17,7 +17,8 @@ from align import DeepAlign, DeepAlignConfig
 from align.judging.evaluation import Look, aligned, line_barrier, pairs_of
 from align.learning import checkpoint
 from align.learning.checkpoint import load_checkpoint, save_checkpoint
-from align.learning.trainer import TrainConfig, make_fabric, train_aligner
+from align.learning.settings import TrainConfig
+from align.learning.trainer import make_fabric, train_aligner
 from wsgraph import EncoderConfig
 
 SMALL = DeepAlignConfig(encoder=EncoderConfig(hidden=16, output=24, messages=16, sweeps=2))
@@ -94,7 +95,8 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tiny_zoo, tmp_path, ema):
 SCRIPT = """
 import json, os, signal, sys, torch
 from align import DeepAlign, DeepAlignConfig
-from align.learning.trainer import TrainConfig, make_fabric, train_aligner
+from align.learning.settings import TrainConfig
+from align.learning.trainer import make_fabric, train_aligner
 from align.zoo import Zoo
 from wsgraph import EncoderConfig
 torch.set_num_threads(1)
@@ -237,7 +239,7 @@ def test_a_damaged_checkpoint_is_named(tmp_path):
 
 
 def test_the_best_validated_aligner_is_returned_and_patience_ends_training(tiny_zoo, monkeypatch):
-    values = iter([0.5, 0.2, 0.4, 0.3, 0.1])
+    values = iter([0.6, 0.5, 0.2, 0.4, 0.3, 0.1])  # the first is that of what training starts from
     kept = []
 
     def judge(aligner):
@@ -247,4 +249,8 @@ def test_the_best_validated_aligner_is_returned_and_patience_ends_training(tiny_
     monkeypatch.setattr("align.learning.trainer.Validation", lambda zoos: judge)
     seen, aligner = run([tiny_zoo], steps=10, validate=1, patience=2)
     assert len(seen) == 4
-    assert all(torch.equal(t, kept[1][k]) for k, t in aligner.state_dict().items())
+    assert all(torch.equal(t, kept[2][k]) for k, t in aligner.state_dict().items())
+    values = iter([0.1, 0.5, 0.2])
+    kept.clear()
+    _, aligner = run([tiny_zoo], steps=2, validate=1)
+    assert all(torch.equal(t, kept[0][k]) for k, t in aligner.state_dict().items())

@@ -142,3 +142,68 @@ def test_the_average_is_a_network_of_its_own(repair):
     merged.scale.zero_()
     assert bool(a.scale.all())
     assert noticed == []
+
+
+@pytest.fixture(scope="module")
+def widths():
+    """A narrow and a wide network, and inputs."""
+    torch.manual_seed(0)
+    return mlp(6, 5, 4, 3).double(), mlp(6, 9, 7, 3).double(), torch.randn(200, 6).double()
+
+
+METHODS = ("auto", "weight_matching", "covariance_matching", "activation_matching", "deep_align")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_all_methods_match_every_neuron_of_the_narrower_layer(method, widths):
+    narrow, wide, x = widths
+    data = {"data": x} if method == "activation_matching" else {}
+    down, up = align.match(narrow, wide, method, **data), align.match(wide, narrow, method, **data)
+    assert [len(pairs) for pairs in down.pairs.values()] == [5, 4]
+    assert [len(pairs) for pairs in up.pairs.values()] == [5, 4]
+    for group, index in down.maps.items():
+        assert torch.equal(up.maps[group][index], torch.arange(len(index)))
+
+
+def test_a_planted_part_of_a_wide_network_is_found(widths):
+    _, wide, _ = widths
+    chosen = {"0": torch.tensor([7, 1, 4, 0, 2]), "2": torch.tensor([3, 6, 0, 2])}
+    narrow = mlp(6, 5, 4, 3).double()
+    with torch.no_grad():
+        for k, rows, columns in (
+            (0, chosen["0"], slice(None)),
+            (2, chosen["2"], chosen["0"]),
+            (4, slice(None), chosen["2"]),
+        ):
+            narrow[k].weight.copy_(wide[k].weight[rows][:, columns])
+            narrow[k].bias.copy_(wide[k].bias[rows])
+    found = align.match(narrow, wide, "weight_matching")
+    assert {g: m.tolist() for g, m in found.maps.items()} == {g: m.tolist() for g, m in chosen.items()}
+    cut = align.merge(narrow, wide, alignment=found, weights=(0, 1))
+    assert all(torch.equal(x, y) for x, y in zip(cut.state_dict().values(), narrow.state_dict().values(), strict=True))
+    with pytest.raises(ValueError, match="different widths, where weight matching starts from scratch: pass no init"):
+        align.match(narrow, wide, "weight_matching+weight_matching")
+
+
+def test_a_narrow_network_in_the_size_of_a_wide_one_computes_the_same(widths):
+    narrow, wide, x = widths
+    found = align.match(wide, narrow, "weight_matching")
+    alone = align.merge(wide, narrow, alignment=found, weights=(0, 1))
+    torch.testing.assert_close(alone(x), narrow(x))
+    both = align.merge(wide, narrow, alignment=found)
+    assert both[0].weight.shape == (9, 6)
+    bare = align.merge(wide.state_dict(), narrow.state_dict(), alignment=found)
+    torch.testing.assert_close(bare, dict(both.state_dict()))
+
+
+def test_repair_of_a_cut_network_restores_means_and_deviations(widths):
+    narrow, wide, x = widths
+    found = align.match(narrow, wide, "weight_matching")
+    cut = align.merge(narrow, wide, alignment=found, weights=(0, 1), repair="repair", data=x)
+    with torch.no_grad():
+        torch.testing.assert_close(cut(x).mean(0), wide(x).mean(0), rtol=0, atol=1e-2)
+        torch.testing.assert_close(cut(x).std(0), wide(x).std(0), rtol=1e-2, atol=0)
+        inner, own = cut[:3](x), wide[:3](x)[:, found.maps["2"]]
+    torch.testing.assert_close(inner.mean(0), own.mean(0), rtol=0, atol=1e-2)
+    scaled = align.merge(wide, narrow, alignment=align.match(wide, narrow, "weight_matching"), scale=True)
+    assert scaled[0].weight.shape == (9, 6)

@@ -242,7 +242,7 @@ def test_scores_of_all_groups_are_on_one_device():
     moments = Moments()
     moments.add(torch.empty(9, 6, device="meta"), torch.empty(9, 6, device="meta"))
     with pytest.warns(UserWarning, match="unseen"):
-        scores = _scores(spec, {("d", 0): moments}, "inner")
+        scores = _scores(spec, spec, {("d", 0): moments}, "inner")
     assert list(scores) == ["h", "d", "unseen"]
     assert all(s.is_meta for s in scores.values())
 
@@ -259,7 +259,7 @@ def test_errors():
     with pytest.raises(ValueError, match="similarity 'cosine' is not one of"):
         align.match(a, a, "activation_matching", data="noise", similarity="cosine")
     with pytest.raises(ValueError, match=r"different architectures"):
-        align.match(a, mlp(4, 6, 2), "activation_matching", data="noise")
+        align.match(a, mlp(4, 5, 5, 2), "activation_matching", data="noise")
 
 
 def test_one_sample_tells_nothing():

@@ -172,9 +172,6 @@ def test_each_visit_multiplies_each_block_once(monkeypatch):
     monkeypatch.setattr(torch.Tensor, "__matmul__", counted_product)
     monkeypatch.setattr(Ascent, "visit", counted_visit)
     run.climb(50, 1e-7, step=quiet)
-    products.clear()
-    run.cosines()
-    assert products == []
     first, later = visits[:3], visits[3:]
     assert [n for _, n in first] == [2, 2, 3]  # weights and biases whose other end is known: input, previous, output
     assert {n for _, n in later} == {3}  # the weights in, the bias, the weights out
@@ -213,6 +210,30 @@ def test_scores_are_cosines_of_all_weights_of_two_neurons():
     expected = (x @ y.T) / (x.norm(dim=1)[:, None] * y.norm(dim=1))
     torch.testing.assert_close(found.scores["0"], expected)
     assert torch.equal(align.Alignment(a, b, found.scores).maps["0"].sort().values, p.sort().values)
+
+
+def test_scores_are_found_when_somebody_asks(monkeypatch):
+    a = to_graph(mlp(6, 9, 8, 3))
+    found = weight_matching(a, redrawn(a, 1))
+    asked, scores = [], Ascent.scores
+    monkeypatch.setattr(Ascent, "scores", lambda self, unit: asked.append(unit) or scores(self, unit))
+    assert list(found.scores) == ["0", "2"]
+    assert asked == []
+    assert found.scores["2"] is found.scores["2"]
+    assert asked == [("2",)]
+    with pytest.raises(KeyError):
+        found.scores["4"]
+
+
+def test_products_of_large_blocks_are_summed_part_by_part(monkeypatch):
+    a = random_graph(4)
+    b = redrawn(a, 1)
+    whole = weight_matching(a, b)
+    monkeypatch.setattr(module, "PART", 20)
+    parts = weight_matching(a, b)
+    assert parts.permutation == whole.permutation
+    for group, scores in whole.scores.items():
+        torch.testing.assert_close(parts.scores[group], scores)
 
 
 def test_a_start_that_is_right_is_kept():

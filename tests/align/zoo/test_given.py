@@ -1,6 +1,7 @@
 """Networks of one's own as a zoo: its parts, what aligners learn from it, what is refused."""
 
 import pickle
+import re
 from itertools import chain
 
 import pytest
@@ -12,7 +13,8 @@ from torch import nn
 from align import DeepAlign, DeepAlignConfig
 from align.data import load
 from align.judging.compare import compare, summary
-from align.learning.trainer import TrainConfig, train_aligner
+from align.learning.settings import TrainConfig
+from align.learning.trainer import train_aligner
 from align.zoo import from_checkpoints
 from wsgraph import EncoderConfig
 
@@ -42,7 +44,9 @@ def test_every_network_is_in_one_part(files):
     again = from_checkpoints([str(file) for file in files], model=network(), data=(X, Y))
     assert again.records == zoo.records
     assert from_checkpoints(files, model=network, data=(X, Y), seed=1).members("test") != parts["test"]
-    assert repr(zoo) == "Zoo(own, 9 networks: train=5, val=2, test=2)"
+    assert re.fullmatch(r"Zoo\(own-[0-9a-f]{8}, 9 networks: train=5, val=2, test=2\)", repr(zoo))
+    save_file(network().state_dict(), files[0])  # whoever goes on with a training must see that it is another zoo
+    assert repr(from_checkpoints(files, model=network, data=(X, Y))) != repr(zoo)
 
 
 def test_networks_are_those_of_the_files(files):
@@ -54,6 +58,8 @@ def test_networks_are_those_of_the_files(files):
     assert torch.equal(x, X[4::5])
     loss = torch.nn.functional.cross_entropy(zoo.module(3)(x), y)
     assert zoo.records[3].test_loss == pytest.approx(loss.item())
+    numbers = from_checkpoints(files, model=network, data=(X, X[:, :3]))
+    assert numbers.task.loss is torch.nn.functional.mse_loss
     assert torch.equal(pickle.loads(pickle.dumps(zoo)).tensors(2)["2.bias"], zoo.tensors(2)["2.bias"])
 
 
