@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from . import ops
 from .outputs import outputs_of
@@ -57,6 +57,8 @@ class _ForwardError(Exception):
 def _discreet(private: nn.Module) -> nn.Module:
     """The module, a private one, with a forward that returns outputs only and raises but :class:`_ForwardError`."""
     forward = private.forward
+    for part in private.modules():
+        part.to = functools.partial(_converted, part)  # type: ignore[method-assign]
 
     @functools.wraps(forward)
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -67,6 +69,20 @@ def _discreet(private: nn.Module) -> nn.Module:
 
     private.forward = run
     return private
+
+
+def _converted(part: nn.Module, *args: Any, **kwargs: Any) -> nn.Module:
+    """``part.to(...)`` inside forward: nothing to do where nothing changes; torch.export cannot replace parameters."""
+    device, dtype, *_ = torch._C._nn._parse_to(*args, **kwargs)
+    if all(_is_like(tensor, device, dtype) for tensor in [*part.parameters(), *part.buffers()]):
+        return part
+    return type(part).to(part, *args, **kwargs)
+
+
+def _is_like(tensor: Tensor, device: torch.device | None, dtype: torch.dtype | None) -> bool:
+    return (device is None or tensor.device == device) and (
+        dtype is None or tensor.dtype == dtype or not tensor.is_floating_point()
+    )
 
 
 def _blamed_line(error: BaseException) -> str:

@@ -64,7 +64,7 @@ class GroupNames:
 
     def _product(self, part: Part) -> tuple[Factor, ...]:
         whole = self.name(part)
-        if whole is not None and parent_of(part[0]) is None:
+        if whole is not None and parent_of(part[0]) is None and (len(part) == 1 or self._around.isdisjoint(part)):
             return (whole,)
         factors: list[Factor] = []
         for atom, before in zip(part, (None, *part), strict=False):

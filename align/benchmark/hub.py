@@ -56,7 +56,7 @@ def with_image_tokens() -> Inputs:
     """A prompt in which image tokens (number 3) hold the place of the image's patches."""
     ids = tokens(9)
     ids[:, 1:5] = 3
-    return {"input_ids": ids, "attention_mask": torch.ones_like(ids), **pixels(16)}
+    return {"input_ids": ids, "attention_mask": torch.ones_like(ids), **pixels(8)}
 
 
 CAUSAL, MASKED, SEQ2SEQ, IMAGES = (
@@ -134,7 +134,7 @@ TYPES: dict[str, Row] = {
         "attention_window": [4, 4]}),
     # Vision.
     "vit": (IMAGES, lambda: pixels(16), PATCHES),
-    "deit": (IMAGES, lambda: pixels(16), PATCHES),
+    "deit": (IMAGES, lambda: pixels(16), {**PATCHES, "architectures": ["DeiTForImageClassification"]}),
     "beit": (IMAGES, lambda: pixels(16), {**PATCHES, "use_relative_position_bias": True}),
     "swin": (IMAGES, pixels, {
         "image_size": 32, "patch_size": 2, "embed_dim": 12, "depths": [2, 2], "num_heads": [2, 3], "window_size": 4}),
