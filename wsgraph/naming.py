@@ -28,7 +28,7 @@ class GroupNames:
             else:
                 parents = {parent_of(atom) for atom in part}
                 for atom in part:
-                    if not atom.pinned and atom not in parents:
+                    if not atom.pinned and atom not in parents and (atom.size > 1 or part_size(part) == 1):
                         self._add_nested(atom, layer)
 
     def _add_nested(self, atom: Atom, name: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from ..axes import Dim, fixed, pin, resolve, size_of, tie
+from ..axes import Dim, fixed, leaves, pin, resolve, size_of, tie
 from ..regroup import cut
 from .core import Dims, State, Value, handles, inherit, name_of, shape_of, unknown, values_in
 from .elementwise import pointwise
@@ -187,6 +187,26 @@ def slice_scatter(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
         before, _, after = cut(data.dims[at], [first, length, size - length - first])
         dims[at] = (*before, *resolve(source.dims[at]), *after)
     return Value(dims)
+
+
+@handles("masked_scatter")
+def masked_scatter(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
+    """``data[mask] = source`` in order: rows that the mask takes as a whole move with the rows of the source."""
+    data, mask, source = args[:3]
+    rows = 0
+    while rows < min(len(data.dims), len(source.dims)) and _is_uniform(mask, rows):
+        if size_of(data.dims[-rows - 1]) != size_of(source.dims[-rows - 1]):
+            break
+        rows += 1
+        tie(data.dims[-rows], source.dims[-rows])
+    whole = len(data.dims) - rows
+    _pin_all([*data.dims[:whole], *mask.dims, *source.dims[: len(source.dims) - rows]])
+    return inherit(data, [*(fixed(size_of(d), CHOSEN) for d in data.dims[:whole]), *map(resolve, data.dims[whole:])])
+
+
+def _is_uniform(mask: Value, k: int) -> bool:
+    """Whether a mask is the same along its k-th dimension from the end."""
+    return k >= len(mask.dims) or all(atom.copies or atom.size == 1 for atom in leaves(mask.dims[-k - 1]))
 
 
 @handles("select_scatter")

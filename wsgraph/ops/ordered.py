@@ -26,7 +26,7 @@ from .elementwise import pointwise
 from .routing import are_ends, sorted_by_name
 from .spatial import reduce
 
-IN_ORDER = "taken in order"
+IN_ORDER, FREQUENCIES = "taken in order", "Fourier transform"
 
 
 @handles("max", "min", "median", "nanmedian", "mode", "kthvalue")
@@ -81,6 +81,27 @@ def running(state: State, node: fx.Node, args: Sequence[Any]) -> Value | list[Va
     pin(data.dims[dim], IN_ORDER)
     out = inherit(data, _replaced(data.dims, dim, fixed(size_of(data.dims[dim]), IN_ORDER)))
     return [out, Value(list(out.dims))] if isinstance(node.meta["val"], (tuple, list)) else out
+
+
+@handles("_fft_c2c", "_fft_r2c", "_fft_c2r")
+def fourier(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
+    """Frequencies along some dimensions; the others move freely."""
+    data, where = args[0], {k % len(args[0].dims) for k in args[1]}
+    for k in where:
+        pin(data.dims[k], FREQUENCIES)
+    counted = shape_of(node)
+    return inherit(data, [fixed(counted[k], FREQUENCIES) if k in where else d for k, d in enumerate(data.dims)])
+
+
+@handles("view_as_real")
+def real_and_imaginary(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
+    return inherit(args[0], [*args[0].dims, fixed(2, "real and imaginary part")])
+
+
+@handles("view_as_complex")
+def complex_numbers(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
+    pin(args[0].dims[-1], "real and imaginary part")
+    return inherit(args[0], list(args[0].dims[:-1]))
 
 
 @handles("tril", "triu")

@@ -13,7 +13,7 @@ from typing import Any
 
 from torch import fx
 
-from ..axes import Atom, Dim, leaves, pin, resolve, size_of, tie
+from ..axes import Atom, Dim, fixed, leaves, pin, resolve, size_of, tie
 from .core import NUMBERED, State, Value, handles, mark_feature, name_of, unknown, values_in
 
 LOOKING_UP = {
@@ -94,10 +94,11 @@ def counts(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
 @handles("one_hot")
 def one_hot(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
     """A new last dimension: the elements that are named."""
-    data = args[0]
-    if data.names is not None and size_of(data.names) == int(node.meta["val"].shape[-1]):
+    data, classes = args[0], int(node.meta["val"].shape[-1])
+    if data.names is not None and size_of(data.names) == classes:
         return Value([*data.dims, resolve(data.names)])
-    return unknown(state, node, args)  # type: ignore[return-value]
+    tell_apart(data)
+    return Value([*data.dims, fixed(classes, NUMBERED)])
 
 
 @handles(*GROUPED)
