@@ -89,6 +89,8 @@ def part_size(part: Sequence[Atom]) -> int:
 
 def resolve(dim: Dim) -> Dim:
     """Replace every bound axis by its structure, so that only atomic axes remain."""
+    if len(dim) == 1 and len(dim[0]) == 1 and dim[0][0].bound is None:
+        return dim  # nearly always
     return tuple(done for part in dim for flat in _resolve_part(part) for done in _told_apart(flat))
 
 
@@ -235,7 +237,8 @@ def _bind(atom: Atom, dim: Dim) -> None:
         leaf.feature |= atom.feature
         leaf.copies &= atom.copies
         leaf.activations += [name for name in atom.activations if name not in leaf.activations]
-        leaf.claims.append((*atom.inside, *inner))
+        if not atom.copies:  # what is the same everywhere stays so, however differently it is permuted
+            leaf.claims.append((*atom.inside, *inner))
     for runs, instances in atom.instances.items():
         for i, instance in enumerate(instances):
             tie(((instance,),), tuple(in_run(part, runs, i) for part in dim))

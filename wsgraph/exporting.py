@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
+import gc
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 
 from . import ops
 from .outputs import outputs_of
@@ -26,17 +29,37 @@ _REWRITE = "Rewrite that line with torch.where, keep a number as a plain attribu
 
 def export(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.export.ExportedProgram:
     """The program of an eval-mode shell of ``model``, decomposed where its operators are not understood."""
+    with suppress(Exception):
+        return _exported(shell(model).eval(), args, kwargs)
     private = shell(model).eval()
-    require_callable(private, args, kwargs)
+    require_callable(private, args, kwargs)  # which may also set up what forward makes in its first call
     try:
-        with quiet():
-            program = torch.export.export(_discreet(private), args, kwargs)
-            if not ops.is_understood(program.graph):  # decomposing takes twice as long as exporting
-                table = torch.export.default_decompositions()
-                program = program.run_decompositions({op: f for op, f in table.items() if not ops.is_known(op)})
+        return _exported(private, args, kwargs)
     except Exception as error:
         raise _refusal(model, error) from error
+
+
+def _exported(private: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.export.ExportedProgram:
+    with quiet(), _hurried():
+        program = torch.export.export(_discreet(private), args, kwargs)
+        if not ops.is_understood(program.graph):  # decomposing takes twice as long as exporting
+            table = torch.export.default_decompositions()
+            program = program.run_decompositions({op: f for op, f in table.items() if not ops.is_known(op)})
     return program
+
+
+@contextmanager
+def _hurried() -> Iterator[None]:
+    """Inside, nodes of a graph do not remember which line made them, a third of the time, and no garbage is collected."""
+    stacks, collecting = getattr(fx.config, "do_not_emit_stack_traces", False), gc.isenabled()
+    fx.config.do_not_emit_stack_traces = True
+    gc.disable()
+    try:
+        yield
+    finally:
+        fx.config.do_not_emit_stack_traces = stacks
+        if collecting:
+            gc.enable()
 
 
 def _refusal(model: nn.Module, error: BaseException) -> ValueError:

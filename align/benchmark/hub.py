@@ -12,16 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-VOCABULARY = 50
+from .models import VOCABULARY, image, tokens
+
 Inputs = dict[str, Tensor]
-
-
-def image(side: int) -> Tensor:
-    return torch.randn(2, 3, side, side, generator=torch.Generator().manual_seed(0))
-
-
-def tokens(length: int = 7) -> Tensor:
-    return torch.randint(5, VOCABULARY, (2, length), generator=torch.Generator().manual_seed(0))
 
 
 def text(length: int = 7) -> Inputs:
