@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 import torch
@@ -28,6 +29,7 @@ from ..running.batchnorm import reset_batchnorm
 from ..running.consensus import answered, probes
 from ..running.interpolation import interpolate
 from ..running.outputs import Loss, evaluate
+from .activation_matching import TooFewError
 from .registry import Request, run
 
 CANDIDATES = ("weight_matching", "deep_align", "deep_align+weight_matching", "activation_matching")
@@ -67,8 +69,9 @@ def auto(
     for method in CANDIDATES:
         if tried and budget is not None and time.perf_counter() - start > budget:
             break
-        found = _run(method, request, inputs)
-        tried.append((Candidate(method, judge(found.permutation), found.elapsed), found))
+        with suppress(TooFewError):  # one input can judge the others
+            found = _run(method, request, inputs)
+            tried.append((Candidate(method, judge(found.permutation), found.elapsed), found))
     drawn = request.data is None or isinstance(request.data, str)
     trust = {"deep_align": 1 - DOUBT} if drawn else {}
     _, best = min(tried, key=lambda pair: (pair[0].score or 0.0) * trust.get(pair[0].method, 1.0))

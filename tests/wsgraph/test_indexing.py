@@ -120,6 +120,7 @@ CASES = {
     "sorted rows": (lambda: fc(lambda m, h: h.sort(0).values), ROWS, {"a": 8}),
     "the largest few": (lambda: fc(lambda m, h: h * h.topk(2, 1).values.sum(1, keepdim=True)), ROWS, {"a": 8}),
     "windows": (lambda: conv(lambda m, h: h.unfold(2, 2, 2).unfold(3, 2, 2).mean((2, 3, 4, 5))), IMAGE, {"a": 8}),
+    "places of a grid": (lambda: conv(lambda m, h: F.grid_sample(h, torch.zeros(2, 2, 3, 2).to(h), align_corners=False).mean((2, 3))), IMAGE, {"a": 8}),
     "patches": (lambda: conv(lambda m, h: F.unfold(h, 3).mT, 72), IMAGE, {"a": 8}),
     "patches put together": (lambda: conv(lambda m, h: F.fold(F.unfold(h, 2, stride=2), (4, 4), 2, stride=2).mean((2, 3))), IMAGE, {"a": 8}),
     "weight standardisation": (lambda: conv(standardised, c=nn.Conv2d(8, 8, 3)), IMAGE, {"a": 8, "c": 8}),
