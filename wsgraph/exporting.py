@@ -5,15 +5,17 @@ from __future__ import annotations
 import functools
 import gc
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
+from torch.utils import _pytree
 
 from . import ops
+from .modules import tensors_of
 from .outputs import outputs_of
 from .quiet import quiet
 from .shell import shell
@@ -29,14 +31,20 @@ _REWRITE = "Rewrite that line with torch.where, keep a number as a plain attribu
 
 def export(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.export.ExportedProgram:
     """The program of an eval-mode shell of ``model``, decomposed where its operators are not understood."""
-    with suppress(Exception):
-        return _exported(shell(model).eval(), args, kwargs)
+    if _dtypes(_pytree.tree_leaves((args, kwargs))) <= _dtypes(tensors_of(model).values()):  # others export would take
+        with suppress(Exception):
+            return _exported(shell(model).eval(), args, kwargs)
     private = shell(model).eval()
     require_callable(private, args, kwargs)  # which may also set up what forward makes in its first call
     try:
         return _exported(private, args, kwargs)
     except Exception as error:
         raise _refusal(model, error) from error
+
+
+def _dtypes(values: Iterable[Any]) -> set[torch.dtype]:
+    """Of the floating-point tensors among the values."""
+    return {value.dtype for value in values if isinstance(value, Tensor) and value.is_floating_point()}
 
 
 def _exported(private: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.export.ExportedProgram:

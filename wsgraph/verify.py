@@ -134,7 +134,8 @@ def _double(model: nn.Module, args: Any, kwargs: Any, jitter: torch.Generator | 
     )
     try:
         return _Trial(copy, wide_args, wide_kwargs, True, call(copy, wide_args, wide_kwargs, double=True))
-    except RuntimeError:  # forward makes tensors of a dtype of its own: stay in the model's
+    except Exception:  # forward makes tensors of a dtype of its own: stay in the model's
+        require_callable(model, args, kwargs)
         old = tensors_of(model)
         narrow = with_tensors(model, {k: v.to(old[k].dtype) for k, v in tensors_of(copy).items()}).eval()
         return _Trial(narrow, args, kwargs, False, call(narrow, args, kwargs))
