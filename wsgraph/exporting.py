@@ -58,7 +58,7 @@ def _exported(private: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any])
 
 @contextmanager
 def _hurried() -> Iterator[None]:
-    """Inside, nodes of a graph do not remember which line made them, a third of the time, and no garbage is collected."""
+    """Inside, nodes do not remember which line made them (a third of the time), and no garbage is collected."""
     stacks, collecting = getattr(fx.config, "do_not_emit_stack_traces", False), gc.isenabled()
     fx.config.do_not_emit_stack_traces = True
     gc.disable()

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from .shell import rebuilt
 from .ties import map_tied
 
-
 _PERIOD = 65_521
 """After how many elements noise repeats: a prime, so that it does not where channels do; drawing costs most of it."""
 

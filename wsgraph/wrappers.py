@@ -38,7 +38,7 @@ def _wraps(kind: type) -> bool:
 
 
 def wrapped_like(module: nn.Module, other: nn.Module) -> nn.Module:
-    """The network that ``module`` is or wraps, under the names that its entries would have in the wrappers of ``other``."""
+    """The network that ``module`` is or wraps, under the names it would have in the wrappers of ``other``."""
     around, mine = _names(other), _names(module)
     if around == mine:
         return module

@@ -1,4 +1,4 @@
-"""How long a trace takes, beside another version of this package: both alternate in one run, each in its own process."""
+"""How long a trace takes, beside another version of this package: both alternate, each in processes of its own."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def compare(other: Path, names: list[str], repeats: int) -> None:
     if not (other / "wsgraph").is_dir():
         raise SystemExit(f"{other} has no folder wsgraph: pass a checkout of another version (git worktree add)")
     console = Console(width=200)
-    console.print("| model | first, before | first, now | later, before | later, now | ratio |\n|---|---|---|---|---|---|")
+    columns = ("model", "first, before", "first, now", "later, before", "later, now", "ratio")
+    console.print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}", markup=False)
     for name in [n for n in NETWORKS if not names or any(word.lower() in n.lower() for word in names)]:
         best: dict[Path, list[float]] = {other: [], HERE: []}
         with progress(f"tracing {name}", repeats) as step:

@@ -1,8 +1,8 @@
 """Small vision networks of ``timm``, at their published widths and with random weights, on images of 64 × 64.
 
-timm is no dependency: ``pip install --no-deps timm``. It imports names of torchvision, whose wheels do not load beside a
-torch of the CPU index, for data and transforms that a forward pass does not need: where there is no torchvision, modules
-with these names stand in while timm is imported.
+timm is no dependency: ``pip install --no-deps timm``. It imports names of torchvision, whose wheels do not load beside
+a torch of the CPU index, for data and transforms that a forward pass does not need: where there is no torchvision,
+modules with these names stand in while timm is imported.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
@@ -51,7 +51,7 @@ def vision_model(name: str) -> tuple[nn.Module, Tensor]:
 class _Names(types.ModuleType):
     """A module that has every name: each is an empty class of modules."""
 
-    __path__: list[str] = []
+    __path__: ClassVar[list[str]] = []  # so that it is a package
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

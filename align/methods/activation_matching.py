@@ -23,6 +23,7 @@ from ..running.batches import Samples, input_batches
 from ..running.inputs import Inputs, run
 from .activations import captured
 
+
 class TooFewError(ValueError):
     """There are not enough samples to see how neurons vary."""
 

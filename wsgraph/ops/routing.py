@@ -70,14 +70,28 @@ def _is_still(dim: Dim) -> bool:
 
 def inverse_order(node: fx.Node, chosen: Sequence[Value | None]) -> Value | None:
     """``inverse[order] = arange(n)``, where ``order`` is what ``sort`` returned; ``None`` for other assignments."""
+    places = chosen[0]
+    if len(chosen) != 1 or places is None or places.names is None or not follows(places.dims[0]):
+        return None
     order, numbers = node.args[1][0], node.args[2]  # type: ignore[index]
-    if len(chosen) != 1 or chosen[0] is None or chosen[0].names is None or not follows(chosen[0].dims[0]):
+    if not (_is_order(order) and _counts_up(numbers)):
         return None
-    is_order = name_of(order.args[0].target) == "sort" if order.args else False
-    is_counting = isinstance(numbers, fx.Node) and name_of(numbers.target) == "arange" and 0 in (*numbers.args, 0)[:1]
-    if not (is_order and is_counting):
-        return None
-    return Value([chosen[0].names], names=chosen[0].dims[0])
+    return Value([places.names], names=places.dims[0])
+
+
+def _is_order(given: Any) -> bool:
+    """Whether a node is where the sorted entries stood: each place once."""
+    source = given.args[0] if isinstance(given, fx.Node) and given.args else None
+    return isinstance(source, fx.Node) and name_of(source.target) == "sort"
+
+
+def _counts_up(given: Any) -> bool:
+    """Whether a node is 0, 1, 2, …"""
+    if not isinstance(given, fx.Node) or name_of(given.target) != "arange":
+        return False
+    names = [argument.name for argument in given.target._schema.arguments]  # type: ignore[union-attr]
+    asked = {**dict(zip(names, given.args, strict=False)), **given.kwargs}
+    return asked.get("start", 0) == 0 and asked.get("step", 1) == 1
 
 
 @handles("histc", "bincount")
@@ -125,7 +139,7 @@ def grouped_mm(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
 
 def are_ends(node: fx.Node) -> bool:
     """Whether a running sum tells where the stretches of a grouped product end, and nothing else."""
-    source = node.args[0]
+    source: Any = node.args[0]
     while isinstance(source, fx.Node) and name_of(source.target) in CASTS:
         source = source.args[0]
     return isinstance(source, fx.Node) and name_of(source.target) in ("histc", "bincount") and _only_grouped(node)
