@@ -58,11 +58,12 @@ def double_copy(module: nn.Module, jitter: torch.Generator | None = None) -> nn.
     def convert(_name: str, tensor: Tensor) -> Tensor:
         if not tensor.is_floating_point():
             return tensor.clone()
-        new = tensor.detach().to(torch.float64, copy=True, memory_format=torch.contiguous_format)
-        if noise is not None and new.dim():
-            for rows in _rows(new, len(noise)):
-                near = noise[: rows.shape[1]].to(new.device)
-                rows.mul_(0.75 + 0.5 * near).add_(near.flip(0), alpha=0.05)
+        if noise is None or not tensor.dim():
+            return tensor.detach().to(torch.float64, copy=True)
+        new = torch.empty(tensor.shape, dtype=torch.float64, device=tensor.device)
+        for old, rows in zip(*(_rows(t, len(noise)) for t in (tensor.detach().contiguous(), new)), strict=True):
+            near = noise[: rows.shape[1]].to(new.device)
+            torch.mul(old, 0.75 + 0.5 * near, out=rows).add_(near.flip(0), alpha=0.05)
         return new
 
     return with_tensors(module, map_tied(tensors_of(module), convert)).double().eval()

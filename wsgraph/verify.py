@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ from .randomness import OwnDraws, seeded
 from .rescale import random_factors, rescale
 from .shell import shell
 from .spec import Spec
+from .ties import map_tied
 
 TOLERANCE = {torch.float64: 1e-7, torch.float32: 1e-3}
 LOWER = (torch.float32, torch.bfloat16, torch.float16)
@@ -40,8 +42,7 @@ def verify_spec(
     Args:
         given: Whether the Spec is the caller's own, who can correct it.
     """
-    generator = seeded()
-    wrong = _changes(_double(model, args, kwargs, generator), spec, generator)
+    wrong = _changes(lambda: _double(model, args, kwargs, seeded()), spec, seeded(1))
     if wrong is not None:
         raise ValueError(f"{wrong}: {_GIVEN}\n{spec}") if given else RuntimeError(f"{wrong}: {_TRACED}\n{spec}")
 
@@ -83,13 +84,15 @@ class _Trial:
 
 
 @torch.no_grad()
-def _changes(trial: _Trial, spec: Spec, generator: torch.Generator) -> str | None:
+def _changes(make: Callable[[], _Trial], spec: Spec, generator: torch.Generator) -> str | None:
     """Which part of the symmetry changes the outputs, if any does: all of it at once, and only then one by one."""
-    copy, tensors = trial.model, tensors_of(trial.model)
     factors = random_factors(spec, 0.5, 2.0, generator)
     permutation = _moving(Permutation.random(spec, generator))
-    if (together := trial.change(rescale(permutation.apply(tensors), spec, factors, inplace=True))) is None:
+    trial = make()
+    if (together := trial.change(rescale(_spent(permutation, trial.model), spec, factors, inplace=True))) is None:
         return None
+    trial = make()
+    copy, tensors = trial.model, tensors_of(trial.model)
     if spec.scalings and (found := trial.change(rescale(tensors, spec, factors))) is not None:
         groups = sorted({s.group for s in spec.scalings})
         return f"positive scalings of groups {groups} of {type(copy).__name__} {_CHANGE.format(found)}"
@@ -98,6 +101,20 @@ def _changes(trial: _Trial, spec: Spec, generator: torch.Generator) -> str | Non
         if (found := trial.change(Permutation(spec, family).apply(tensors))) is not None:
             return f"permuting group '{next(iter(family))}' of {type(copy).__name__} {_CHANGES.format(found)}"
     return f"permuting all groups of {type(copy).__name__} together {_CHANGES.format(together)}"
+
+
+def _spent(permutation: Permutation, model: nn.Module) -> dict[str, Tensor]:
+    """The permuted weights of a model, which loses its own one by one: new memory is what costs most."""
+    tensors = tensors_of(model)
+    names = Counter(map(id, tensors.values()))
+
+    def move(name: str, tensor: Tensor) -> Tensor:
+        new = permutation.permute(name, tensor)
+        if names[id(tensor)] == 1:
+            tensor.data = tensor.new_empty(0)
+        return new
+
+    return map_tied(tensors, move, kind=lambda name: permutation.spec.params[name].axes)
 
 
 def _moving(permutation: Permutation) -> Permutation:

@@ -13,7 +13,7 @@ import sys
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -51,7 +51,9 @@ def vision_model(name: str) -> tuple[nn.Module, Tensor]:
 class _Names(types.ModuleType):
     """A module that has every name: each is an empty class of modules."""
 
-    __path__: ClassVar[list[str]] = []  # so that it is a package
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.__path__: list[str] = []  # so that it is a package
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
