@@ -49,7 +49,7 @@ def grouped(m, h, weights, experts):
 def added_up(m, h, weights, experts):
     """The same, brought back by adding up; a bias for every expert."""
     ids, order, ends = order_of(experts)
-    y = (F.grouped_mm(h[order // CHOSEN], m.up, offs=ends) + m.down.mean(2)[ids]).relu()
+    y = (F.grouped_mm(h[order // CHOSEN], m.up, offs=ends) + m.down.mean(2).index_select(0, ids)).relu()
     y = F.grouped_mm(y, m.down, offs=ends) * weights.flatten()[order, None]
     return torch.zeros_like(h).index_add(0, order // CHOSEN, y)
 

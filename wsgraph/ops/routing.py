@@ -18,8 +18,8 @@ from .core import NUMBERED, State, Value, handles, mark_feature, name_of, unknow
 
 LOOKING_UP = {
     "view", "reshape", "_unsafe_view", "flatten", "unflatten", "permute", "transpose", "unsqueeze", "squeeze",
-    "expand", "clone", "contiguous", "to", "_to_copy", "detach", "alias", "sort", "argsort", "index", "gather",
-    "scatter", "scatter_add", "index_put", "histc", "bincount", "one_hot",
+    "expand", "clone", "contiguous", "to", "_to_copy", "detach", "alias", "sort", "argsort", "index",
+    "index_select", "gather", "scatter", "scatter_add", "index_put", "histc", "bincount", "one_hot",
 }  # fmt: skip
 """Operators that may be given numbers of elements: they rearrange them, or look up what belongs to the elements."""
 GROUPED = {"_grouped_mm", "transformers::grouped_mm_fallback"}
