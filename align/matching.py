@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from wsgraph import Permutation, Spec, WeightGraph
 from wsgraph.checkpoints import opened
 from wsgraph.modules import with_tensors
 from wsgraph.randomness import seeded
+from wsgraph.wrappers import wrapped_like
 
 from .alignment import Alignment
 from .merging.scale import match_scale
@@ -76,6 +77,8 @@ def match(
             f"{type(method).__name__}; example inputs go into example_input=, data goes into data="
         )
     a, b = opened(a), opened(b)
+    if isinstance(a, nn.Module) and isinstance(b, nn.Module):
+        a = wrapped_like(a, b)  # the answer is about b, by the names that b has
     request = Request(a, b, None, data, samples, example_input, spec, generator or seeded(seed), aligner)
     require_request(method, request, options, COMMON)
     a, b = read_state_dicts((a, b), example_input, spec)

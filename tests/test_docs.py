@@ -35,7 +35,7 @@ def test_blocks_and_commands_are_found() -> None:
 @pytest.mark.parametrize("name", BLOCKS)
 def test_python_blocks_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # files that a block writes vanish
-    monkeypatch.setitem(ops.HANDLERS, "cumsum", ops.unknown)  # and so does the operator that one of them registers
+    monkeypatch.setitem(ops.HANDLERS, "_cdist_forward", ops.unknown)  # and the operator that one of them registers
     namespace = {"__name__": "__main__"}
     for block in BLOCKS[name]:
         above = TEXTS[name].count("\n", 0, block.start(1))  # so that a traceback shows the page's own line

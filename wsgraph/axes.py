@@ -23,6 +23,7 @@ from typing import TypeAlias, TypeVar
 
 T = TypeVar("T")
 CONCATENATED = "repeated concatenation"
+SORTED = "sorted"
 Part: TypeAlias = "tuple[Atom, ...]"
 """A row-major product of axes, e.g. ``(channels, rows, columns)``."""
 Dim: TypeAlias = "tuple[Part, ...]"
@@ -45,6 +46,8 @@ class Atom:
         instances: For an axis of runs that ``forward`` tells apart, what this axis is in each of them.
         told: Axes that have instances in each element of this one.
         copies: Whether the tensor it was made for is the same everywhere along it (zeros, ``expand``).
+        follows: Axes whose elements the entries along this one were sorted by (tokens by their experts): every entry
+            belongs to one element, and the entries come in another order when those move.
     """
 
     size: int
@@ -58,6 +61,7 @@ class Atom:
     instances: dict[Atom, list[Atom]] = field(default_factory=dict)
     told: list[Atom] = field(default_factory=list)
     copies: bool = False
+    follows: tuple[Atom, ...] = ()
 
 
 def free(size: int) -> Dim:
@@ -85,6 +89,8 @@ def part_size(part: Sequence[Atom]) -> int:
 
 def resolve(dim: Dim) -> Dim:
     """Replace every bound axis by its structure, so that only atomic axes remain."""
+    if len(dim) == 1 and len(dim[0]) == 1 and dim[0][0].bound is None:
+        return dim  # nearly always
     return tuple(done for part in dim for flat in _resolve_part(part) for done in _told_apart(flat))
 
 
@@ -157,8 +163,11 @@ def pin(dim: Dim, why: str) -> None:
 
 
 def pin_atom(atom: Atom, why: str) -> None:
-    """Pin one atomic axis, and what it is in runs that are told apart."""
+    """Pin one atomic axis, what it is in runs that are told apart, and what its order depends on."""
     atom.pinned = atom.pinned or why
+    followed, atom.follows = atom.follows, ()
+    for outer in followed:
+        pin(((outer,),), why)
     for instance in (i for instances in atom.instances.values() for i in instances):
         pin(((instance,),), why)
 
@@ -214,9 +223,11 @@ def _bind(atom: Atom, dim: Dim) -> None:
     inner = leaves(dim)
     if atom in inner:  # the axis itself, up to axes of one element
         return
-    if atom.told and len(inner) == 1 and not inner[0].told:
-        _bind(inner[0], ((atom,),))  # runs that were told apart stay what they are
+    if len(inner) == 1 and _stays(atom, inner[0]):
+        _bind(inner[0], ((atom,),))
         return
+    if atom.follows or (not atom.copies and any(leaf.follows for leaf in inner)):
+        pin(((atom,), *dim), SORTED)  # nothing else is in the same order
     for nested in list(atom.told):
         forget(nested, atom)
     atom.bound = dim
@@ -226,10 +237,16 @@ def _bind(atom: Atom, dim: Dim) -> None:
         leaf.feature |= atom.feature
         leaf.copies &= atom.copies
         leaf.activations += [name for name in atom.activations if name not in leaf.activations]
-        leaf.claims.append((*atom.inside, *inner))
+        if not atom.copies:  # what is the same everywhere stays so, however differently it is permuted
+            leaf.claims.append((*atom.inside, *inner))
     for runs, instances in atom.instances.items():
         for i, instance in enumerate(instances):
             tie(((instance,),), tuple(in_run(part, runs, i) for part in dim))
+
+
+def _stays(atom: Atom, other: Atom) -> bool:
+    """Whether the first of two axes that turn out to be one must not be bound: runs told apart, or a sorted order."""
+    return bool(atom.told and not other.told) or bool(atom.follows and other.copies)
 
 
 def forget(atom: Atom, runs: Atom) -> None:

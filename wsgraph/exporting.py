@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import functools
+import gc
 import traceback
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, fx, nn
+from torch.utils import _pytree
 
 from . import ops
 from .modules import tensors_of
@@ -27,18 +31,44 @@ _REWRITE = "Rewrite that line with torch.where, keep a number as a plain attribu
 
 def export(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.export.ExportedProgram:
     """The program of an eval-mode shell of ``model``, decomposed where its operators are not understood."""
+    if _dtypes(_pytree.tree_leaves((args, kwargs))) <= _dtypes(tensors_of(model).values()):  # others export would take
+        with suppress(Exception):
+            return _exported(shell(model).eval(), args, kwargs)
     private = shell(model).eval()
     if not any(t.is_meta for t in tensors_of(model).values()):  # there, forward may look for values that are not
-        require_callable(private, args, kwargs)
+        require_callable(private, args, kwargs)  # which may also set up what forward makes in its first call
     try:
-        with quiet():
-            program = torch.export.export(_discreet(private), args, kwargs)
-            if not ops.is_understood(program.graph):  # decomposing takes twice as long as exporting
-                table = torch.export.default_decompositions()
-                program = program.run_decompositions({op: f for op, f in table.items() if not ops.is_known(op)})
+        return _exported(private, args, kwargs)
     except Exception as error:
         raise _refusal(model, error) from error
+
+
+def _dtypes(values: Iterable[Any]) -> set[torch.dtype]:
+    """Of the floating-point tensors among the values."""
+    return {value.dtype for value in values if isinstance(value, Tensor) and value.is_floating_point()}
+
+
+def _exported(private: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.export.ExportedProgram:
+    with quiet(), _hurried():
+        program = torch.export.export(_discreet(private), args, kwargs)
+        if not ops.is_understood(program.graph):  # decomposing takes twice as long as exporting
+            table = torch.export.default_decompositions()
+            program = program.run_decompositions({op: f for op, f in table.items() if not ops.is_known(op)})
     return program
+
+
+@contextmanager
+def _hurried() -> Iterator[None]:
+    """Inside, nodes do not remember which line made them (a third of the time), and no garbage is collected."""
+    stacks, collecting = getattr(fx.config, "do_not_emit_stack_traces", False), gc.isenabled()
+    fx.config.do_not_emit_stack_traces = True
+    gc.disable()
+    try:
+        yield
+    finally:
+        fx.config.do_not_emit_stack_traces = stacks
+        if collecting:
+            gc.enable()
 
 
 def _refusal(model: nn.Module, error: BaseException) -> ValueError:
@@ -59,6 +89,8 @@ class _ForwardError(Exception):
 def _discreet(private: nn.Module) -> nn.Module:
     """The module, a private one, with a forward that returns outputs only and raises but :class:`_ForwardError`."""
     forward = private.forward
+    for part in private.modules():
+        part.to = functools.partial(_converted, part)  # type: ignore[method-assign]
 
     @functools.wraps(forward)
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -69,6 +101,20 @@ def _discreet(private: nn.Module) -> nn.Module:
 
     private.forward = run
     return private
+
+
+def _converted(part: nn.Module, *args: Any, **kwargs: Any) -> nn.Module:
+    """``part.to(...)`` inside forward: nothing to do where nothing changes; torch.export cannot replace parameters."""
+    device, dtype, *_ = torch._C._nn._parse_to(*args, **kwargs)
+    if all(_is_like(tensor, device, dtype) for tensor in [*part.parameters(), *part.buffers()]):
+        return part
+    return type(part).to(part, *args, **kwargs)
+
+
+def _is_like(tensor: Tensor, device: torch.device | None, dtype: torch.dtype | None) -> bool:
+    return (device is None or tensor.device == device) and (
+        dtype is None or tensor.dtype == dtype or not tensor.is_floating_point()
+    )
 
 
 def _blamed_line(error: BaseException) -> str:

@@ -10,6 +10,9 @@ from torch import Tensor, nn
 from .shell import rebuilt
 from .ties import map_tied
 
+_PERIOD = 65_521
+"""After how many elements noise repeats: a prime, so that it does not where channels do; drawing costs most of it."""
+
 
 def tensors_of(module: nn.Module) -> dict[str, Tensor]:
     """The state dict's tensors themselves (shared, not detached), tied entries under each of their names.
@@ -50,13 +53,24 @@ def double_copy(module: nn.Module, jitter: torch.Generator | None = None) -> nn.
     Freshly initialised norms (scale 1, shift 0, mean 0, variance 1) hide every mistake in permuting them.
     """
 
+    noise = None if jitter is None else torch.rand(_PERIOD, generator=jitter, dtype=torch.float64)
+
     def convert(_name: str, tensor: Tensor) -> Tensor:
         if not tensor.is_floating_point():
             return tensor.clone()
-        new = tensor.detach().double().clone()
-        if jitter is not None:
-            noise = torch.rand(new.shape, generator=jitter, dtype=torch.float64).to(new.device)
-            new = new * (0.75 + 0.5 * noise) + 0.05 * noise.flip(0) if new.dim() else new
+        if noise is None or not tensor.dim():
+            return tensor.detach().to(torch.float64, copy=True)
+        new = torch.empty(tensor.shape, dtype=torch.float64, device=tensor.device)
+        for old, rows in zip(*(_rows(t, len(noise)) for t in (tensor.detach().contiguous(), new)), strict=True):
+            near = noise[: rows.shape[1]].to(new.device)
+            torch.mul(old, 0.75 + 0.5 * near, out=rows).add_(near.flip(0), alpha=0.05)
         return new
 
     return with_tensors(module, map_tied(tensors_of(module), convert)).double().eval()
+
+
+def _rows(tensor: Tensor, length: int) -> list[Tensor]:
+    """All elements as rows of one length, and the last ones as a shorter row: views, without copying."""
+    flat = tensor.view(-1)
+    whole = len(flat) // length * length
+    return [part for part in (flat[:whole].view(-1, length), flat[None, whole:]) if part.numel()]

@@ -28,7 +28,7 @@ class GroupNames:
             else:
                 parents = {parent_of(atom) for atom in part}
                 for atom in part:
-                    if not atom.pinned and atom not in parents:
+                    if not atom.pinned and atom not in parents and (atom.size > 1 or part_size(part) == 1):
                         self._add_nested(atom, layer)
 
     def _add_nested(self, atom: Atom, name: str) -> None:
@@ -64,7 +64,7 @@ class GroupNames:
 
     def _product(self, part: Part) -> tuple[Factor, ...]:
         whole = self.name(part)
-        if whole is not None and parent_of(part[0]) is None:
+        if whole is not None and parent_of(part[0]) is None and (len(part) == 1 or self._around.isdisjoint(part)):
             return (whole,)
         factors: list[Factor] = []
         for atom, before in zip(part, (None, *part), strict=False):

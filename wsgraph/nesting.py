@@ -22,6 +22,11 @@ def outer_axes(atom: Atom) -> tuple[Atom, ...]:
     return tuple(outer for outer in found if outer is not atom)
 
 
+def followed(atom: Atom) -> list[Atom]:
+    """The atomic axes that an axis tells by its order: each of its entries belongs to one element of them."""
+    return [leaf for outer in atom.follows for leaf in leaves(((outer,),))]
+
+
 def keep(atom: Atom, inside: Iterable[Atom]) -> None:
     """Let the axis be inside these others only; its instances in what it leaves turn out to be one and the same."""
     kept = set(inside)
@@ -47,6 +52,7 @@ def _ground(dims: Sequence[Dim]) -> None:
     count = Counter(atom for dim in resolved for part in dim for atom in part)
     for here in resolved:
         around = {atom for dim in resolved if dim is not here and len(dim) == 1 for atom in dim[0] if count[atom] == 1}
+        around |= {outer for atom in around for outer in followed(atom)}
         for part in here:
             for atom in part:
                 if atom.inside:
@@ -66,6 +72,7 @@ def renewed(dims: Sequence[Dim]) -> list[Dim]:
 def limit(dim: Dim, aligned: Sequence[Dim]) -> None:
     """Σ over ``dim``: both operands must be in the same run, so only outer axes in ``dim`` or ``aligned`` count."""
     known = {leaf for d in (dim, *aligned) for leaf in leaves(d)}
+    known |= {outer for leaf in known for outer in followed(leaf)}
     for leaf in leaves(dim):
         if leaf.inside:
             keep(leaf, [outer for outer in outer_axes(leaf) if outer in known])

@@ -191,7 +191,7 @@ class Permutation:
                 key = (axis, tensor.device)
                 if key not in index:
                     index[key] = self._index(axis).to(tensor.device)
-                new = new.index_select(dim, index[key])
+                new = _select(new, dim, index[key])
         return new.clone() if new is tensor else new
 
     def _permute_pieces(self, name: str, tensor: Tensor) -> Tensor:
@@ -306,6 +306,13 @@ def _check_stochastic(name: str, value: Tensor) -> None:
             f"(expected 0 or more), and the sum of a row or column is off 1 by {off:.2g}. Normalise rows and columns "
             "in turns, as Sinkhorn does, or pass it to Permutation.nearly(spec, maps) if coming close is enough"
         )
+
+
+def _select(tensor: Tensor, dim: int, index: Tensor) -> Tensor:
+    """Entries along a dimension; single elements (the columns of a matrix) are gathered twice as fast as selected."""
+    if dim == 0 or tensor.shape[dim + 1 :].numel() != 1:
+        return tensor.index_select(dim, index)
+    return tensor.gather(dim, index.view(-1, *(1,) * (tensor.dim() - dim - 1)).expand(tensor.shape))
 
 
 def _is_index(value: Tensor) -> bool:

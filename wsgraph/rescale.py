@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .blocks import is_inner
 from .spec import Axis, Spec
-from .ties import replace_tied
+from .ties import replace_tied, untied
 
 
 def random_factors(spec: Spec, low: float, high: float, generator: torch.Generator | None = None) -> list[Tensor]:
@@ -23,20 +23,26 @@ def random_factors(spec: Spec, low: float, high: float, generator: torch.Generat
     ]
 
 
-def rescale(tensors: Mapping[str, Tensor], spec: Spec, factors: Sequence[Tensor]) -> dict[str, Tensor]:
+def rescale(
+    tensors: Mapping[str, Tensor], spec: Spec, factors: Sequence[Tensor], *, inplace: bool = False
+) -> dict[str, Tensor]:
     """Scale neuron i of each scaling's group by its factor: writers times cᵢ, readers times 1/cᵢ.
 
     Args:
         tensors: The network's state dict.
         factors: One positive vector per entry of ``spec.scalings``.
+        inplace: Whether to write to the tensors themselves.
     """
-    out = dict(tensors)
+    wholes: dict[str, Tensor] = {}  # the product of all factors of an entry, without its last dimensions
     for scaling, factor in zip(spec.scalings, factors, strict=True):
         for slots, values in ((scaling.up, factor.double()), (scaling.down, 1 / factor.double())):
             for name, dim in slots:
-                along = _along(spec, spec.params[name].axes[dim], scaling.group, values.to(out[name]))
-                out[name] = out[name] * along.view(-1, *(1,) * (out[name].dim() - dim - 1))
-    return replace_tied(tensors, {name: new for name, new in out.items() if new is not tensors[name]})
+                along = _along(spec, spec.params[name].axes[dim], scaling.group, values.to(tensors[name]))
+                along = along.view(-1, *(1,) * (tensors[name].dim() - dim - 1))
+                wholes[name] = wholes[name] * along if name in wholes else along
+    first = untied({name: tensors[name] for name in wholes})
+    new = {name: t.mul_(wholes[name]) if inplace else t * wholes[name] for name, t in first.items()}
+    return replace_tied(tensors, new)
 
 
 def _along(spec: Spec, axis: Axis, group: str, values: Tensor) -> Tensor:

@@ -19,6 +19,10 @@ HOOKS = tuple(name for name, value in vars(nn.Module()).items() if "_hooks" in n
 """Attributes of every module that hold its hooks, or flags of them, by number."""
 
 
+_PLAIN = (int, float, str, bool, type(None), torch.dtype, torch.device)
+"""Attributes that need no copy."""
+
+
 def shell(module: nn.Module) -> nn.Module:
     """A module that computes what ``module`` does, in the same modes, with the same parameters: hardly any memory.
 
@@ -105,7 +109,8 @@ def _copied(state: Mapping[str, Any], parts: Mapping[int, nn.Module], memo: dict
         if name in HOOKS:
             value = type(value)((number, hook) for number, hook in value.items() if number in own)
         if name != "_compiled_call_impl":
-            out[name] = copy.deepcopy(value, memo) if name not in HOOKS or value else value  # most are empty
+            plain = isinstance(value, _PLAIN) or (name in HOOKS and not value)  # most are
+            out[name] = value if plain else copy.deepcopy(value, memo)
     if not out.get("_backward_hooks"):
         out["_is_full_backward_hook"] = None  # which of both kinds, once there is one
     return out

@@ -127,7 +127,7 @@ def _interpret(program: torch.export.ExportedProgram, model: nn.Module) -> Spec:
             env[node] = None
         elif node.op == "output":
             for value in ops.values_in(fx.node.map_arg(list(node.args), env.__getitem__)):
-                for dim in value.dims:
+                for dim in value.dims if value.names is None else [*value.dims, value.names]:
                     pin(dim, OUTPUT)
     return _build_spec(program, env, state, params, order, tensors)
 

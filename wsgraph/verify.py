@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,6 +21,7 @@ from .randomness import OwnDraws, seeded
 from .rescale import random_factors, rescale
 from .shell import shell
 from .spec import Spec
+from .ties import map_tied
 
 TOLERANCE = {torch.float64: 1e-7, torch.float32: 1e-3}
 LOWER = (torch.float32, torch.bfloat16, torch.float16)
@@ -38,10 +42,7 @@ def verify_spec(
     Args:
         given: Whether the Spec is the caller's own, who can correct it.
     """
-    generator = seeded()
-    copy, args, kwargs, precision = _double(model, args, kwargs, generator)
-    with precision:
-        wrong = _changes(copy, spec, args, kwargs, generator)
+    wrong = _changes(lambda: _double(model, args, kwargs, seeded()), spec, seeded(1))
     if wrong is not None:
         raise ValueError(f"{wrong}: {_GIVEN}\n{spec}") if given else RuntimeError(f"{wrong}: {_TRACED}\n{spec}")
 
@@ -51,10 +52,9 @@ def moved(model: nn.Module, permutation: Permutation, example_input: ExampleInpu
     """How far a permutation moves the function: the largest difference of outputs, relative to the largest output."""
     args, kwargs = as_call(example_input)
     require_callable(model, args, kwargs)
-    copy, args, kwargs, precision = _double(model, args, kwargs)
-    with precision:
-        outputs = zip(call(copy, args, kwargs), call(permutation.apply(copy), args, kwargs), strict=True)
-        return float(torch.tensor([0.0, *(relative(x, y) for x, y in outputs)]).max())  # NaN if one is
+    trial = _double(model, args, kwargs)
+    outputs = zip(trial.outputs, trial.with_weights(permutation.apply(tensors_of(trial.model))), strict=True)
+    return float(torch.tensor([0.0, *(relative(x, y) for x, y in outputs)]).max())  # NaN if one is
 
 
 def relative(x: Tensor, y: Tensor) -> float:
@@ -63,26 +63,58 @@ def relative(x: Tensor, y: Tensor) -> float:
     return float((x - y).abs().max() / x.abs().max().clamp_min(1e-30)) if x.numel() else 0.0
 
 
-def _changes(copy: nn.Module, spec: Spec, args: Any, kwargs: Any, generator: torch.Generator) -> str | None:
-    """Which part of the symmetry changes the outputs, if any does."""
-    expected = call(copy, args, kwargs)
+@dataclass(frozen=True)
+class _Trial:
+    """A copy of a network, what it is called with and what it answers."""
 
-    def change(permuted: nn.Module) -> float | None:
-        return error(expected, call(permuted, args, kwargs))
+    model: nn.Module
+    args: Any
+    kwargs: Any
+    double: bool
+    outputs: list[Tensor]
 
-    if spec.scalings:
-        scaled = rescale(tensors_of(copy), spec, random_factors(spec, 0.5, 2.0, generator))
-        if (found := change(with_tensors(copy, scaled))) is not None:
-            groups = sorted({s.group for s in spec.scalings})
-            return f"positive scalings of groups {groups} of {type(copy).__name__} {_CHANGE.format(found)}"
+    @torch.no_grad()
+    def with_weights(self, tensors: Mapping[str, Tensor]) -> list[Tensor]:
+        """What it answers with other weights."""
+        return _run(with_tensors(self.model, tensors).eval(), self.args, self.kwargs, self.double)
+
+    def change(self, tensors: Mapping[str, Tensor]) -> float | None:
+        """How far other weights move the answer; ``None`` if they do not."""
+        return error(self.outputs, self.with_weights(tensors))
+
+
+@torch.no_grad()
+def _changes(make: Callable[[], _Trial], spec: Spec, generator: torch.Generator) -> str | None:
+    """Which part of the symmetry changes the outputs, if any does: all of it at once, and only then one by one."""
+    factors = random_factors(spec, 0.5, 2.0, generator)
     permutation = _moving(Permutation.random(spec, generator))
-    if (together := change(permutation.apply(copy))) is None:
+    trial = make()
+    if (together := trial.change(rescale(_spent(permutation, trial.model), spec, factors, inplace=True))) is None:
         return None
+    trial = make()
+    copy, tensors = trial.model, tensors_of(trial.model)
+    if spec.scalings and (found := trial.change(rescale(tensors, spec, factors))) is not None:
+        groups = sorted({s.group for s in spec.scalings})
+        return f"positive scalings of groups {groups} of {type(copy).__name__} {_CHANGE.format(found)}"
     for root in dict.fromkeys(list(spec.lineage(g.name))[-1] for g in spec.free):
         family = {k: m for k, m in permutation.maps.items() if root in spec.lineage(k)}
-        if (found := change(Permutation(spec, family).apply(copy))) is not None:
+        if (found := trial.change(Permutation(spec, family).apply(tensors))) is not None:
             return f"permuting group '{next(iter(family))}' of {type(copy).__name__} {_CHANGES.format(found)}"
     return f"permuting all groups of {type(copy).__name__} together {_CHANGES.format(together)}"
+
+
+def _spent(permutation: Permutation, model: nn.Module) -> dict[str, Tensor]:
+    """The permuted weights of a model, which loses its own one by one: new memory is what costs most."""
+    tensors = tensors_of(model)
+    names = Counter(map(id, tensors.values()))
+
+    def move(name: str, tensor: Tensor) -> Tensor:
+        new = permutation.permute(name, tensor)
+        if names[id(tensor)] == 1:
+            tensor.data = tensor.new_empty(0)
+        return new
+
+    return map_tied(tensors, move, kind=lambda name: permutation.spec.params[name].axes)
 
 
 def _moving(permutation: Permutation) -> Permutation:
@@ -112,21 +144,18 @@ def error(expected: list[Tensor], got: list[Tensor]) -> float | None:
     return worst or None
 
 
-def _double(
-    model: nn.Module, args: Any, kwargs: Any, jitter: torch.Generator | None = None
-) -> tuple[nn.Module, Any, Any, AbstractContextManager[Any]]:
+def _double(model: nn.Module, args: Any, kwargs: Any, jitter: torch.Generator | None = None) -> _Trial:
     copy = double_copy(model, jitter)
     wide_args, wide_kwargs = _pytree.tree_map_only(
         Tensor, lambda t: t.double() if t.is_floating_point() else t, (args, kwargs)
     )
     try:
-        with AllDouble():
-            call(copy, wide_args, wide_kwargs)
-        return copy, wide_args, wide_kwargs, AllDouble()
-    except RuntimeError:  # forward makes tensors of a dtype of its own: stay in the model's
+        return _Trial(copy, wide_args, wide_kwargs, True, call(copy, wide_args, wide_kwargs, double=True))
+    except Exception:  # forward makes tensors of a dtype of its own: stay in the model's
+        require_callable(model, args, kwargs)
         old = tensors_of(model)
         narrow = with_tensors(model, {k: v.to(old[k].dtype) for k, v in tensors_of(copy).items()}).eval()
-        return narrow, args, kwargs, nullcontext()
+        return _Trial(narrow, args, kwargs, False, call(narrow, args, kwargs))
 
 
 class AllDouble(TorchDispatchMode):
@@ -143,11 +172,19 @@ class AllDouble(TorchDispatchMode):
 
 
 @torch.no_grad()
-def call(model: nn.Module, args: Any, kwargs: Any) -> list[Tensor]:
-    """The floating-point outputs of ``model`` in eval mode; random numbers, buffers and inputs stay as they are."""
+def call(model: nn.Module, args: Any, kwargs: Any, *, double: bool = False) -> list[Tensor]:
+    """The floating-point outputs of ``model`` in eval mode; random numbers, buffers and inputs stay as they are.
+
+    Args:
+        double: Whether casts inside forward keep float64.
+    """
+    return _run(shell(model).eval(), args, kwargs, double)
+
+
+def _run(private: nn.Module, args: Any, kwargs: Any, double: bool) -> list[Tensor]:
     args, kwargs = _pytree.tree_map_only(Tensor, Tensor.clone, (args, kwargs))
-    with OwnDraws():
-        leaves = _pytree.tree_leaves(outputs_of(shell(model).eval()(*args, **kwargs)))
+    with AllDouble() if double else nullcontext(), OwnDraws():
+        leaves = _pytree.tree_leaves(outputs_of(private(*args, **kwargs)))
     return [t for t in leaves if isinstance(t, Tensor) and t.is_floating_point()]
 
 

@@ -37,6 +37,29 @@ def _wraps(kind: type) -> bool:
     return any(f"{base.__module__}.{base.__qualname__}" in _WRAPPERS for base in kind.__mro__)
 
 
+def wrapped_like(module: nn.Module, other: nn.Module) -> nn.Module:
+    """The network that ``module`` is or wraps, under the names it would have in the wrappers of ``other``."""
+    around, mine = _names(other), _names(module)
+    if around == mine:
+        return module
+    for name in mine:
+        module = getattr(module, name)
+    for name in reversed(around):
+        inner, module = module, Unwrapped()
+        module.add_module(name, inner)
+        module.training = inner.training
+    return module
+
+
+def _names(module: nn.Module) -> list[str]:
+    """What each of the wrappers around a network calls the next, from the outside in."""
+    found: list[str] = []
+    while is_wrapper(module) or isinstance(module, Unwrapped):
+        ((name, module),) = module.named_children()
+        found.append(name)
+    return found
+
+
 def state_of(wrapper: nn.Module) -> dict[str, Any]:
     """The attributes of an :class:`Unwrapped` in place of the wrapper."""
     return {**vars(nn.Module()), "training": wrapper.training, "_modules": wrapper._modules}

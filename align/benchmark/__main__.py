@@ -11,6 +11,7 @@ from ..configuration import choices
 from .changes import VARIANTS
 
 WORDS = "only those whose name contains one of these words"
+OWN = "instead, a model of your own: a function that returns it, or it and an example input; a page for an issue"
 TABLES = "rows: unseen families; transfer: one thing changes; leave-one-out: short trainings without a kind of networks"
 
 
@@ -49,6 +50,8 @@ def _parser() -> argparse.ArgumentParser:
     add("many", _many, "eight networks in one frame, seen at once, pair by pair, or by weight matching")
     found = add("coverage", _coverage, "the symmetry found in many architectures, and planted permutations")
     found.add_argument("networks", nargs="*", help=WORDS)
+    found.add_argument("--page", type=Path, help="page whose table of these columns is replaced: docs/coverage.md")
+    found.add_argument("--model", metavar="PACKAGE.MODULE:FACTORY", help=OWN)
     found.add_argument("--large", action="store_true", help="instead, seconds and memory of a network of GPT-2's size")
     sizes = add("widths", _widths, "narrow and wide networks, merged and cut, beside their parents")
     sizes.add_argument("arch", nargs="?", choices=("mlp", "cnn"), default="mlp", help="default: mlp")
@@ -56,6 +59,10 @@ def _parser() -> argparse.ArgumentParser:
     sizes.add_argument("--pairs", type=int, default=4, help="of a narrow and a wide network; default: 4")
     mapped = add("large", _large, "wsalign match of checkpoints of GPT-2's and TinyLlama's size (7 GB of disk)")
     mapped.add_argument("networks", nargs="*", help=WORDS)
+    traced = add("trace-speed", _trace_speed, "CPU seconds of a trace beside those of another version of this package")
+    traced.add_argument("other", type=Path, help="checkout of the other version: git worktree add FOLDER COMMIT")
+    traced.add_argument("networks", nargs="*", help=WORDS)
+    traced.add_argument("--repeats", type=int, default=3, help="alternations, of which the shortest times count")
     shared = add("threads", _threads, "threads that share networks: answers as if alone, networks as they were")
     shared.add_argument("--calls", type=int, default=200, help="calls of each function by each of the eight threads")
     unseen = add("zero-shot", _zero_shot, "the bundled aligner beside the classic methods on unseen families")
@@ -150,7 +157,20 @@ def _many(args: argparse.Namespace) -> None:
 def _coverage(args: argparse.Namespace) -> None:
     from . import coverage
 
-    coverage.large() if args.large else coverage.coverage(args.networks)
+    if args.model is not None:
+        from . import own
+
+        own.describe(args.model)
+    elif args.large:
+        coverage.large()
+    else:
+        coverage.coverage(args.networks, args.page)
+
+
+def _trace_speed(args: argparse.Namespace) -> None:
+    from . import trace_speed
+
+    trace_speed.compare(args.other, args.networks, args.repeats)
 
 
 def _widths(args: argparse.Namespace) -> None:

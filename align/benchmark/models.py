@@ -180,13 +180,14 @@ def image(side: int) -> Tensor:
 
 
 def tokens(length: int = 7) -> Tensor:
-    return torch.randint(VOCABULARY, (2, length), generator=torch.Generator().manual_seed(0))
+    """Words; the first few numbers are those of padding and the like."""
+    return torch.randint(5, VOCABULARY, (2, length), generator=torch.Generator().manual_seed(0))
 
 
 Case = Callable[[float], tuple[nn.Module, Any]]
 """Width (1 for the published one) → a model and an example input; transformers are tiny at any width."""
 
-CASES: dict[str, Case] = {
+NETWORKS: dict[str, Case] = {
     "ResNet-18": lambda w: (resnet((2, 2, 2, 2), False, w), image(64)),
     "ResNet-50": lambda w: (resnet((3, 4, 6, 3), True, w), image(64)),
     "ResNeXt-50 (32 groups)": lambda w: (resnet((3, 4, 6, 3), True, 2 * w, max(2, round(32 * w))), image(64)),
@@ -196,6 +197,8 @@ CASES: dict[str, Case] = {
     "EfficientNet blocks": lambda w: (inverted_residuals(MOBILENET[:3], w, nn.SiLU, excite=True), image(64)),
     "U-Net with GroupNorm": lambda w: (UNet(round(32 * w)), image(16)),
     "two-layer LSTM": lambda w: (Tagger(round(64 * w)), tokens()),
+}
+TRANSFORMERS: dict[str, Case] = {
     "BertModel": lambda _: (
         hugging_face("BertModel", vocab_size=VOCABULARY, num_attention_heads=3, max_position_embeddings=16, **LAYERS),
         {"input_ids": tokens()},
@@ -225,6 +228,7 @@ CASES: dict[str, Case] = {
         {"input_ids": tokens(), "decoder_input_ids": tokens(5), "use_cache": False},
     ),
 }
+CASES = {**NETWORKS, **TRANSFORMERS}
 
 
 def gpt2() -> tuple[nn.Module, Any]:

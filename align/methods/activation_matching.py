@@ -23,6 +23,11 @@ from ..running.batches import Samples, input_batches
 from ..running.inputs import Inputs, run
 from .activations import captured
 
+
+class TooFewError(ValueError):
+    """There are not enough samples to see how neurons vary."""
+
+
 SIMILARITIES = ("correlation", "covariance", "inner")
 
 
@@ -77,7 +82,7 @@ def _scores(spec: Spec, other: Spec, moments: Mapping[tuple[str, int], Moments],
     scores: dict[str, Tensor] = {}
     for (name, _), moment in moments.items():
         if moment.count < 2 and similarity != "inner":
-            raise ValueError(
+            raise TooFewError(
                 f"activation matching saw {moment.count} sample of group '{name}', and one sample does not tell how "
                 "neurons vary: pass data with at least two inputs, better hundreds"
             )

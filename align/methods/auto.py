@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import torch
@@ -28,6 +29,7 @@ from ..running.batchnorm import reset_batchnorm
 from ..running.consensus import answered, probes
 from ..running.interpolation import interpolate
 from ..running.outputs import Loss, evaluate
+from .activation_matching import TooFewError
 from .registry import Request, run
 
 OPTIMISING = "deep_align+sinkhorn"
@@ -66,7 +68,8 @@ def auto(
     start, (a, b) = time.perf_counter(), request.graphs()
     if [g.size for g in a.spec.groups.values()] != [g.size for g in b.spec.groups.values()]:
         return _unjudged(request, UNSEEN)  # there is no line between networks of different widths
-    if sum(t.numel() for t in a.tensors.values()) > LARGE and budget is None:
+    size = sum(t.numel() for t in a.tensors.values())
+    if size > LARGE and budget is None:
         return _unjudged(request, "weight_matching")
     sight = _sight(request) if all(isinstance(m, nn.Module) for m in (request.a, request.b)) else None
     if sight is None:
@@ -78,8 +81,9 @@ def auto(
             continue
         if tried and budget is not None and time.perf_counter() - start > budget:
             break
-        found = _run(method, request, sight, loss, output)
-        tried.append((Candidate(method, judge(found.permutation), found.elapsed), found))
+        with suppress(TooFewError):  # one input can judge the others
+            found = _run(method, request, sight, loss, output)
+            tried.append((Candidate(method, judge(found.permutation), found.elapsed), found))
     trust = {"deep_align": 1 - DOUBT} if sight.drawn else {}
     _, best = min(tried, key=lambda pair: (pair[0].score or 0.0) * trust.get(pair[0].method, 1.0))
     return best.replace(candidates=[candidate for candidate, _ in tried], elapsed=time.perf_counter() - start)

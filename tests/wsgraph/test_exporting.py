@@ -36,6 +36,11 @@ def test_numbers_that_shape_nothing_may_come_from_tensors():
     assert [group.name for group in trace(model, torch.randn(2, 4)).free] == ["a"]
 
 
+def test_forward_may_ask_for_the_dtype_its_layers_have():
+    model = layers(lambda m, x: m.b.to(x.dtype)(torch.relu(m.a(x))))
+    assert [group.name for group in trace(model, torch.randn(2, 4)).free] == ["a"]
+
+
 def test_no_branch_is_blamed_for_anything_else():
     model = layers(lambda m, x: m.b(torch.from_numpy(m.a(x).detach().numpy())))
     with pytest.raises(ValueError, match=r"torch.export cannot export Net: RuntimeError: .numpy\(\)") as error:

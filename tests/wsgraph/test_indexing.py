@@ -82,6 +82,20 @@ def standardised(m, h):
     return F.conv2d(h, w).relu().mean((2, 3))
 
 
+def state_space(m, h):
+    """Every neuron has a few states, which its input drives and which fade; steps come through a narrow layer."""
+    step, drive, read = m.x(h).split((2, 4, 4), -1)
+    step, state, out = F.softplus(m.t(step)), h.new_zeros(8, 4), []
+    for k in range(3):
+        state = torch.exp(-step[k, :, None] * m.decay.exp()) * state + (step[k] * h[k])[:, None] * drive[k]
+        out.append(state @ read[k] + m.skip * h[k])
+    return torch.stack(out)
+
+
+def put_under_a_mask(m, h):
+    return h.masked_scatter((h.sum(1, keepdim=True) > h.sum(1).mean()), m.c(h))
+
+
 def linear():
     return nn.Linear(8, 8)
 
@@ -106,6 +120,7 @@ CASES = {
     "sorted rows": (lambda: fc(lambda m, h: h.sort(0).values), ROWS, {"a": 8}),
     "the largest few": (lambda: fc(lambda m, h: h * h.topk(2, 1).values.sum(1, keepdim=True)), ROWS, {"a": 8}),
     "windows": (lambda: conv(lambda m, h: h.unfold(2, 2, 2).unfold(3, 2, 2).mean((2, 3, 4, 5))), IMAGE, {"a": 8}),
+    "places of a grid": (lambda: conv(lambda m, h: F.grid_sample(h, torch.zeros(2, 2, 3, 2).to(h), align_corners=False).mean((2, 3))), IMAGE, {"a": 8}),
     "patches": (lambda: conv(lambda m, h: F.unfold(h, 3).mT, 72), IMAGE, {"a": 8}),
     "patches put together": (lambda: conv(lambda m, h: F.fold(F.unfold(h, 2, stride=2), (4, 4), 2, stride=2).mean((2, 3))), IMAGE, {"a": 8}),
     "weight standardisation": (lambda: conv(standardised, c=nn.Conv2d(8, 8, 3)), IMAGE, {"a": 8, "c": 8}),
@@ -113,6 +128,13 @@ CASES = {
         lambda: Net(lambda m, x: m.b(m.d(m.a(x).relu(), m.c(x).tanh()).relu()), a=nn.Linear(6, 8), c=nn.Linear(6, 5), d=nn.Bilinear(8, 5, 7), b=nn.Linear(7, 3)),
         ROWS,
         {"a": 8, "c": 5, "d": 7},
+    ),
+    "rows put under a mask": (lambda: fc(put_under_a_mask, c=linear()), ROWS, {"a": 8}),
+    "frequencies of rows": (lambda: fc(lambda m, h: torch.fft.fft(h, dim=0).real), ROWS, {"a": 8}),
+    "state space": (
+        lambda: fc(state_space, x=nn.Linear(8, 10), t=nn.Linear(2, 8), decay=nn.Parameter(torch.randn(8, 4)), skip=nn.Parameter(torch.randn(8))),
+        ROWS,
+        {"a": 8, "x": 2, "x.2": 4},
     ),
     "EmbeddingBag": (lambda: nn.Sequential(nn.EmbeddingBag(7, 8), nn.Linear(8, 3)), WORDS, {"0": 8}),
 }  # fmt: skip

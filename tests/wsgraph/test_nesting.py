@@ -128,6 +128,12 @@ def some_heads(m, q, k, v):
     return merged(F.scaled_dot_product_attention(q, k, torch.cat([v[:, :2] / 2, v[:, 2:]], 1)))
 
 
+def heads_and_gates(m, x):
+    """A depthwise convolution of two heads of four channels, scaled alike, and of gates."""
+    channels, gates = m.d(m.a(x)).split((8, 4), 1)
+    return m.o((channels.unflatten(1, (2, 4)) * m.w).flatten(1, 2) * gates.sum(1, keepdim=True))
+
+
 def shuffle(x):
     return x.unflatten(1, (2, -1)).transpose(1, 2).flatten(1, 2)
 
@@ -166,6 +172,11 @@ CASES = {
         {"i.runs": 2, "i": (4, "i.runs"), "i.2": 2, "w": (8, "i.runs")},
     ),
     "runs of one element": (lambda: chain(nn.Conv2d(3, 6, 1), nn.Conv2d(6, 6, 3, groups=6), nn.ReLU(), nn.Flatten(), nn.Linear(216, 2)), IMAGE, {"0": 6}),
+    "runs of one element in a concatenation": (
+        lambda: Net(heads_and_gates, a=nn.Conv2d(3, 12, 1), d=nn.Conv2d(12, 12, 3, groups=12), w=nn.Parameter(torch.randn(4, 1, 1)), o=nn.Conv2d(8, 2, 1)),
+        IMAGE,
+        {"a": 2, "a.2": 4, "a.3": 4},
+    ),
     "MultiheadAttention": (lambda: net(self_attention, a=nn.MultiheadAttention(8, 2, batch_first=True)), TOKENS, {"i": 8, **heads_of("a")}),
     "cross-attention": (lambda: net(lambda m, h: h + m.a(h, h.relu(), h.relu())[0], a=nn.MultiheadAttention(8, 2, batch_first=True)), TOKENS, {"i": 8, **heads_of("a")}),
     "TransformerDecoderLayer": (
@@ -198,6 +209,7 @@ def test_nested_groups_are_found_and_preserve_the_function(name):
     model, x = make().eval(), torch.randn(shape)
     spec = trace(model, x)
     assert {g.name: (g.size, g.parent) if g.parent else g.size for g in spec.free} == expected
+    assert all(g.size > 1 for g in spec.groups.values())
     assert_function_preserved(model, x, spec)
 
 

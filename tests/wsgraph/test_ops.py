@@ -271,6 +271,7 @@ PINNED = {
     "numbers of sorted neurons": (lambda: fc(lambda m, h: m.b(h * h.sort(-1).indices)), VECTOR, "sorted"),
     "number of the largest": (lambda: fc(lambda m, h: m.b(h * h.max(-1, keepdim=True).indices)), VECTOR, "its elements are numbered"),
     "argmax": (lambda: fc(lambda m, h: m.b(h * h.argmax(-1, keepdim=True))), VECTOR, "its elements are numbered"),
+    "frequencies of neurons": (lambda: fc(lambda m, h: m.b(torch.fft.fft(h).real)), VECTOR, "Fourier transform"),
     "argsort": (lambda: fc(lambda m, h: m.b(h * h.argsort(-1))), VECTOR, "sorted"),
     "looked up by neurons": (lambda: fc(lambda m, h: m.b(torch.tensor([0.0, 1.0])[(h > 0).long()])), VECTOR, "chosen by index"),
     "windows of neurons": (lambda: fc(lambda m, h: m.b(h.unfold(1, 2, 1).sum(-1)), read=7), VECTOR, "position"),

@@ -291,6 +291,8 @@ def test_a_wrong_example_input():
     assert "wsgraph.trace(model, torch.randn(2, ...))" in str(error.value)
     with pytest.raises(ValueError, match=r"wsgraph.trace\(model, torch.randn\(2, ..., dtype=torch.float64\)\)"):
         trace(mlp(4, 5, 2).double(), torch.randn(2, 4))
+    with pytest.raises(ValueError, match=r"cannot be called with the example input .*: index out of range"):
+        trace(nn.Sequential(nn.Embedding(3, 5), nn.Linear(5, 2)), torch.tensor([[1, 7]]))
 
 
 def test_a_wrong_symmetry_is_an_error_that_names_the_group(monkeypatch):

@@ -52,3 +52,13 @@ def test_results_run_like_what_was_wrapped():
     assert not moved.training
     torch.testing.assert_close(moved(x), model(x))
     assert float(align.barrier(wrapped, wrapped, data=(x, torch.zeros(5, dtype=torch.long)), points=3)) == 0
+
+
+@pytest.mark.parametrize("wrapped", [0, 1])
+def test_a_wrapped_network_is_matched_with_a_bare_one(wrapped):
+    model = mlp(4, 9, 3)
+    pair = [model, Permutation.random(trace(model), torch.Generator().manual_seed(0)).apply(model)]
+    pair[wrapped] = WRAPPERS["compiled and parallel"](pair[wrapped])
+    found = align.match(*pair, "weight_matching").apply(pair[1])
+    assert list(found.state_dict()) == list(pair[1].state_dict())
+    torch.testing.assert_close(list(found.state_dict().values()), list(model.state_dict().values()))

@@ -15,7 +15,7 @@ import torch
 from torch import fx
 
 from ..nesting import settle
-from . import attention, indexing, layers, norms, ordered, shapes, spatial
+from . import attention, indexing, layers, norms, ordered, routing, shapes, spatial
 from .core import CONSTANT as CONSTANT
 from .core import HANDLERS as HANDLERS
 from .core import POSITION as POSITION
@@ -30,8 +30,8 @@ from .elementwise import pointwise
 
 __all__ = [
     "CONSTANT", "HANDLERS", "POSITION", "State", "Value", "apply", "attention", "handles", "indexing",
-    "inherit", "is_known", "is_pointwise", "is_understood", "layers", "name_of", "norms", "ordered", "shapes",
-    "spatial", "unknown", "values_in",
+    "inherit", "is_known", "is_pointwise", "is_understood", "layers", "name_of", "norms", "ordered", "routing",
+    "shapes", "spatial", "unknown", "values_in",
 ]  # fmt: skip
 
 
@@ -54,6 +54,7 @@ def is_understood(graph: fx.Graph) -> bool:
 def apply(state: State, node: fx.Node, args: Sequence[Any]) -> Value | list[Value]:
     """Interpret one node whose arguments are already interpreted."""
     handler = HANDLERS.get(name_of(node.target)) or (pointwise if is_pointwise(node.target) else unknown)
+    routing.use_numbers(node, args)
     out = handler(state, node, args)
     settle([value.dims for value in values_in([args, out])])
     return out

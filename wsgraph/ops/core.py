@@ -13,6 +13,7 @@ from ..axes import Dim, fixed, leaves, pin, tie
 from ..nesting import limit
 
 POSITION = "position"
+NUMBERED = "its elements are numbered"
 CONSTANT = "constant tensor"
 RANDOM = "random numbers"
 
@@ -28,12 +29,14 @@ class Value:
         param: Name of the state dict entry this value is, if it is one.
         writer: The weight whose output this value still is (up to pointwise functions and norms).
         pending: One-axis parameters applied to a value that no single weight wrote; the next weight takes them.
+        names: For numbers of elements (the experts that ``topk`` chooses), the axis whose elements they are.
     """
 
     dims: Dims
     param: str | None = None
     writer: str | None = None
     pending: tuple[str, ...] = ()
+    names: Dim | None = None
 
 
 def mark_feature(dim: Dim) -> None:
@@ -121,7 +124,7 @@ def shape_of(node: fx.Node) -> list[int]:
 
 def inherit(data: Value, dims: Dims) -> Value:
     """A value that is still ``data`` for the question which weight wrote it."""
-    return Value(dims, writer=data.writer, pending=data.pending)
+    return Value(dims, writer=data.writer, pending=data.pending, names=data.names)
 
 
 @handles("sym_size", "sym_stride", "sym_storage_offset", "sym_numel", "sym_constrain_range_for_size")
@@ -136,7 +139,7 @@ def unknown(state: State, node: fx.Node, args: Sequence[Any]) -> Value | list[Va
         return Value([])
     why = _reason(node, args)
     for value in values_in(args):
-        for dim in value.dims:
+        for dim in value.dims if value.names is None else [*value.dims, value.names]:
             pin(dim, why)
     outputs = node.meta["val"]
     many = isinstance(outputs, (tuple, list))

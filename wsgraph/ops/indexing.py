@@ -8,10 +8,11 @@ from typing import Any
 import torch
 from torch import fx
 
-from ..axes import Dim, fixed, pin, resolve, size_of, tie
+from ..axes import Dim, fixed, leaves, pin, resolve, size_of, tie
 from ..regroup import cut
-from .core import Dims, State, Value, handles, inherit, name_of, shape_of, unknown
+from .core import Dims, State, Value, handles, inherit, name_of, shape_of, unknown, values_in
 from .elementwise import pointwise
+from .routing import follows, inverse_order, named, tell_apart
 from .shapes import expand
 
 CHOSEN = "chosen by index"
@@ -25,16 +26,33 @@ def index(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
     where = _indexed(node, chosen)
     if where is None:
         return unknown(state, node, args)  # type: ignore[return-value]
+    if len(where) == 1 and len(numbers := values_in(chosen)) == 1 and _are_listed(*numbers):
+        return _looked_up(data, where[0], *numbers)
+    tell_apart(chosen)
     _pin_all([*(data.dims[k] for k in where), *_dims_of(chosen)])
     new = len(shape_of(node)) - len(data.dims) + len(where)
     chosen_dims = [fixed(s, CHOSEN) for s in shape_of(node)[where[0] : where[0] + new]]
     return inherit(data, [*data.dims[: where[0]], *chosen_dims, *data.dims[where[-1] + 1 :]])
 
 
+def _are_listed(numbers: Value) -> bool:
+    """Whether an index names elements of some axis, or lists entries in an order that something else decides."""
+    return numbers.names is not None or follows(*numbers.dims)
+
+
+def _looked_up(data: Value, at: int, numbers: Value) -> Value:
+    """``data[numbers]``: entries of the elements that are named, in the order they are named in."""
+    named(numbers, data.dims[at], CHOSEN)
+    return inherit(data, [*data.dims[:at], *map(resolve, numbers.dims), *data.dims[at + 1 :]])
+
+
 @handles("index_put")
 def index_put(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
     """``data[chosen] = values``: what is not indexed moves with the values that are put there."""
     data, chosen, values = args[:3]
+    if (inverse := inverse_order(node, chosen)) is not None:
+        return inverse
+    tell_apart(args)
     where = _indexed(node, chosen)
     if len(chosen) == 1 and _is_mask(node, 0) and all(size_of(dim) == 1 for dim in values.dims):
         return pointwise(state, node, (data, _padded(chosen[0], len(data.dims))))  # as torch.where
@@ -93,7 +111,7 @@ def gather(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
     if not data.dims:
         return inherit(data, [])
     at = dim % len(data.dims)
-    pin(data.dims[at], CHOSEN)
+    named(chosen, data.dims[at], CHOSEN)
     _same_or_pin(_without(data.dims, at), _without(chosen.dims, at))
     return inherit(data, [resolve(dim) for dim in chosen.dims])
 
@@ -105,13 +123,14 @@ def scatter(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
     if not data.dims:
         return unknown(state, node, args)  # type: ignore[return-value]
     at = dim % len(data.dims)
-    pin(data.dims[at], CHOSEN)
+    named(chosen, data.dims[at], CHOSEN)
     sides = [data, chosen, *([source] if isinstance(source, Value) and source.dims else [])]
+    tell_apart(data, source)
     _same_or_pin(*(_without(side.dims, at) for side in sides))
     _same_or_pin(*([side.dims[at]] for side in sides[1:]))
     if name_of(node.target) == "scatter":  # of several that go to one place, the last one stays
         _pin_all([side.dims[at] for side in sides[1:]])
-    return inherit(data, _replaced(data.dims, at))
+    return inherit(data, [*map(resolve, data.dims)])
 
 
 @handles("index_add", "index_copy", "index_fill")
@@ -168,6 +187,26 @@ def slice_scatter(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
         before, _, after = cut(data.dims[at], [first, length, size - length - first])
         dims[at] = (*before, *resolve(source.dims[at]), *after)
     return Value(dims)
+
+
+@handles("masked_scatter")
+def masked_scatter(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
+    """``data[mask] = source`` in order: rows that the mask takes as a whole move with the rows of the source."""
+    data, mask, source = args[:3]
+    rows = 0
+    while rows < min(len(data.dims), len(source.dims)) and _is_uniform(mask, rows):
+        if size_of(data.dims[-rows - 1]) != size_of(source.dims[-rows - 1]):
+            break
+        rows += 1
+        tie(data.dims[-rows], source.dims[-rows])
+    whole = len(data.dims) - rows
+    _pin_all([*data.dims[:whole], *mask.dims, *source.dims[: len(source.dims) - rows]])
+    return inherit(data, [*(fixed(size_of(d), CHOSEN) for d in data.dims[:whole]), *map(resolve, data.dims[whole:])])
+
+
+def _is_uniform(mask: Value, k: int) -> bool:
+    """Whether a mask is the same along its k-th dimension from the end."""
+    return k >= len(mask.dims) or all(atom.copies or atom.size == 1 for atom in leaves(mask.dims[-k - 1]))
 
 
 @handles("select_scatter")

@@ -7,13 +7,26 @@ from typing import Any
 
 from torch import fx
 
-from ..axes import Dim, fixed, pin, resolve, size_of
+from ..axes import SORTED, Dim, fixed, pin, resolve, size_of
 from ..regroup import reshape
-from .core import Dims, State, Value, argument, handles, inherit, pin_positions, positions, shape_of
+from .core import (
+    NUMBERED,
+    Dims,
+    State,
+    Value,
+    argument,
+    handles,
+    inherit,
+    name_of,
+    pin_positions,
+    positions,
+    shape_of,
+)
 from .elementwise import pointwise
+from .routing import are_ends, sorted_by_name
 from .spatial import reduce
 
-RANKED, IN_ORDER, NUMBERED = "sorted", "taken in order", "its elements are numbered"
+IN_ORDER, FREQUENCIES = "taken in order", "Fourier transform"
 
 
 @handles("max", "min", "median", "nanmedian", "mode", "kthvalue")
@@ -24,47 +37,71 @@ def extreme(state: State, node: fx.Node, args: Sequence[Any]) -> Value | list[Va
     if not isinstance(node.meta["val"], (tuple, list)):
         return reduce(state, node, args[:1])
     dim = argument(node, args, "dim")
-    _pin_if_numbered(node, args[0], dim)
-    rest = _replaced(args[0].dims, dim, fixed(1, RANKED))
+    rest = _replaced(args[0].dims, dim, fixed(1, SORTED))
     kept = len(node.meta["val"][0].shape) == len(args[0].dims)
     out = inherit(args[0], rest if kept or not rest else [d for k, d in enumerate(rest) if k != dim % len(rest)])
-    return [out, Value(list(out.dims))]
+    return [out, Value(list(out.dims), names=_along(args[0], dim))]
 
 
 @handles("argmax", "argmin")
 def number_of_extreme(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
     data, dim = args[0], argument(node, args, "dim")
-    for k in range(len(data.dims)) if dim is None else [dim]:
-        pin(data.dims[k], NUMBERED)
-    return reduce(state, node, (data, dim))  # type: ignore[return-value]
+    if dim is None:
+        for along in data.dims:
+            pin(along, NUMBERED)
+    out = reduce(state, node, (data, dim))
+    return Value(out.dims, names=None if dim is None else _along(data, dim))  # type: ignore[union-attr]
 
 
 @handles("sort", "topk")
 def ranked(state: State, node: fx.Node, args: Sequence[Any]) -> list[Value]:
     """Elements by size: the same in whichever order they were, and in an order of their own after."""
     data, dim = args[0], argument(node, args, "dim")
-    _pin_if_numbered(node, data, dim)
+    if name_of(node.target) == "sort" and (found := sorted_by_name(data)) is not None:
+        return found
     length = int(node.meta["val"][0].shape[dim]) if data.dims else 1
-    dims = _replaced(data.dims, dim, fixed(length, RANKED))
-    return [inherit(data, dims), Value(list(dims))]
+    dims = _replaced(data.dims, dim, fixed(length, SORTED))
+    return [inherit(data, dims), Value(list(dims), names=_along(data, dim))]
 
 
 @handles("argsort")
 def numbers_of_ranked(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
     data, dim = args[0], argument(node, args, "dim")
-    pin(data.dims[dim], NUMBERED)
-    return Value(_replaced(data.dims, dim, fixed(size_of(data.dims[dim]), RANKED)))
+    if (found := sorted_by_name(data)) is not None:
+        return found[1]
+    return Value(_replaced(data.dims, dim, fixed(size_of(data.dims[dim]), SORTED)), names=_along(data, dim))
 
 
 @handles("cumsum", "cumprod", "logcumsumexp", "cummax", "cummin")
 def running(state: State, node: fx.Node, args: Sequence[Any]) -> Value | list[Value]:
     """Order matters along the dimension that is summed up; the others move freely."""
     data, dim = args[0], argument(node, args, "dim")
-    if not data.dims:
-        return inherit(data, [])
+    if not data.dims or are_ends(node):
+        return inherit(data, data.dims)
     pin(data.dims[dim], IN_ORDER)
     out = inherit(data, _replaced(data.dims, dim, fixed(size_of(data.dims[dim]), IN_ORDER)))
     return [out, Value(list(out.dims))] if isinstance(node.meta["val"], (tuple, list)) else out
+
+
+@handles("_fft_c2c", "_fft_r2c", "_fft_c2r")
+def fourier(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
+    """Frequencies along some dimensions; the others move freely."""
+    data, where = args[0], {k % len(args[0].dims) for k in args[1]}
+    for k in where:
+        pin(data.dims[k], FREQUENCIES)
+    counted = shape_of(node)
+    return inherit(data, [fixed(counted[k], FREQUENCIES) if k in where else d for k, d in enumerate(data.dims)])
+
+
+@handles("view_as_real")
+def real_and_imaginary(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
+    return inherit(args[0], [*args[0].dims, fixed(2, "real and imaginary part")])
+
+
+@handles("view_as_complex")
+def complex_numbers(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
+    pin(args[0].dims[-1], "real and imaginary part")
+    return inherit(args[0], list(args[0].dims[:-1]))
 
 
 @handles("tril", "triu")
@@ -104,10 +141,9 @@ def image(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
     return inherit(data, [*batch, channels, *positions(node, len(batch) + 1)])
 
 
-def _pin_if_numbered(node: fx.Node, data: Value, dim: int) -> None:
-    """Whoever asks for the numbers of elements tells them apart."""
-    if data.dims and any(user.args[1] == 1 and user.users for user in node.users):
-        pin(data.dims[dim], NUMBERED)
+def _along(data: Value, dim: int) -> Dim | None:
+    """What numbers of elements along a dimension name."""
+    return resolve(data.dims[dim]) if data.dims else None
 
 
 def _replaced(dims: Dims, dim: int, new: Dim) -> Dims:

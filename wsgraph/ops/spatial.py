@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import fx
 
-from ..axes import Atom
+from ..axes import Atom, resolve, tie
 from .core import State, Value, handles, inherit, name_of, pin_positions, positions, shape_of
 
 POOLS = ("max_pool", "avg_pool", "adaptive_max_pool", "adaptive_avg_pool", "lp_pool")
@@ -31,6 +31,15 @@ def resample(state: State, node: fx.Node, args: Sequence[Any]) -> Value | list[V
     if isinstance(outputs, (tuple, list)):
         return [inherit(data, [*data.dims[:first], *positions(out, first)]) for out in outputs]
     return inherit(data, [*data.dims[:first], *positions(node, first)])
+
+
+@handles("grid_sampler", "grid_sampler_2d", "grid_sampler_3d")
+def grid_sample(state: State, node: fx.Node, args: Sequence[Any]) -> Value:
+    """Maps read at the places that a grid of coordinates ``[N, rows, columns, 2]`` tells, every channel alike."""
+    data, grid = args[:2]
+    pin_positions([*data.dims[2:], *grid.dims[1:]])
+    tie(data.dims[0], grid.dims[0])
+    return inherit(data, [*map(resolve, data.dims[:2]), *positions(node, 2)])
 
 
 @handles("mean", "sum", "amax", "amin", "var", "std", "prod", "logsumexp", "linalg_vector_norm", "any", "all")

@@ -16,7 +16,9 @@ ZERO_SHOT = Path("results/zero-shot")
         (["zoo", "digits", "--repeats", "2"], ("zoo", ["digits"], 2)),
         (["repair", "--width", "0.5"], ("repair", 2, 0.5)),
         (["training", "--steps", "7", "default"], ("variants", "training", ["default"], 7, 2)),
-        (["coverage"], ("coverage", [])),
+        (["coverage", "vgg", "--page", "x.md"], ("coverage", ["vgg"], Path("x.md"))),
+        (["coverage", "--model", "mine:net"], ("own", "mine:net")),
+        (["trace-speed", "old", "--repeats", "1"], ("trace_speed", Path("old"), [], 1)),
         (["many"], ("many",)),
         (["zero-shot"], ("zero_shot", [], ZERO_SHOT)),
         (["zero-shot", "rows", "LSTM", "--output", "x"], ("zero_shot", ["LSTM"], Path("x"))),
@@ -28,6 +30,7 @@ ZERO_SHOT = Path("results/zero-shot")
 def test_every_command_reaches_its_measurement(words, expected, monkeypatch):
     seen = []
     named = {"zoo": "compare", "repair": "compare", "variants": "compare", "coverage": "coverage", "many": "compare"}
+    named |= {"own": "describe", "trace_speed": "compare"}
     named |= {"zero_shot": "zero_shot", "transfer": "transfer", "left_out": "leave_one_out", "card": "write"}
     for module, name in named.items():
         monkeypatch.setattr(f"align.benchmark.{module}.{name}", lambda *args, m=module: seen.append((m, *args)))

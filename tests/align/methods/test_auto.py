@@ -125,3 +125,8 @@ def test_the_loss_can_be_chosen():
     data = torch.randn(64, 3), torch.randn(64, 1)
     found = align.match(a, b, data=data, loss=nn.functional.mse_loss)
     assert all(c.score is not None for c in found.candidates)
+
+
+def test_one_sample_judges_what_needs_no_data(pair):
+    found = align.match(*pair, data=points(1)[0])
+    assert [candidate.method for candidate in found.candidates] == list(auto.CANDIDATES[:-1])
