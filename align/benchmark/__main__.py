@@ -56,6 +56,14 @@ def _parser() -> argparse.ArgumentParser:
     unseen.add_argument("networks", nargs="*", help=WORDS)
     unseen.add_argument("--output", type=Path, default=Path("results/zero-shot"), help="folder for table and pictures")
     unseen.add_argument("--steps", type=int, default=1_500, help="training steps of each aligner (leave-one-out)")
+    rounds = add(
+        "federated", _federated, "accuracy by round, clients aligned before they are averaged or not (an hour)"
+    )
+    rounds.add_argument("data", nargs="*", help="only data sets whose name contains one of these words")
+    rounds.add_argument("--rounds", type=int, default=100, help="of each federation")
+    rounds.add_argument("--seeds", type=int, default=3, help="federations of each method")
+    rounds.add_argument("--alpha", type=float, default=0.3, help="of the clients' Dirichlet split; 0 for none (IID)")
+    rounds.add_argument("--output", type=Path, default=Path("results/federated"), help="folder for table and pictures")
     card = add("card", _card, "write the model card of the bundled aligner from its run folder and zero-shot results")
     card.add_argument("folder", type=Path, help="the folder of the training that made it (output= of align.train)")
     card.add_argument("--results", type=Path, default=Path("results/zero-shot"), help="folder of zero-shot results")
@@ -84,6 +92,15 @@ def _unseen(args: argparse.Namespace) -> None:
         from . import left_out
 
         left_out.leave_one_out(args.networks, args.output / "leave-one-out", args.steps)
+
+
+def _federated(args: argparse.Namespace) -> None:
+    from . import federated
+
+    try:
+        federated.federated(args.data, args.output, args.rounds, args.seeds, args.alpha or None)
+    except KeyboardInterrupt:
+        sys.exit("interrupted; the same command goes on")
 
 
 def _card(args: argparse.Namespace) -> None:

@@ -47,7 +47,12 @@ class Aligned(Strategy):
         limit: See ``outliers``.
         example_input: What the model is called with, where that cannot be inferred.
         options: Arguments of the method, and ``aligner``, ``seed`` or ``scale``, as in :func:`align.match`.
+
+    Attributes:
+        permutations: How the networks of the last round were permuted, by client.
     """
+
+    permutations: dict[int, Permutation]
 
     def __init__(
         self,
@@ -81,6 +86,7 @@ class Aligned(Strategy):
             if isinstance(module, _NormBase)
             for name in module._buffers
         ]
+        self.permutations = {}
         self._reference: Tensors = {}  # the global network of the round
         self._asked: set[int] = set()  # nodes that train in the round
         self._own: dict[int, Tensors] = {}  # BatchNorm statistics of each node, where they are local
@@ -135,12 +141,11 @@ class Aligned(Strategy):
 
     def _aligned(self, updates: Sequence[Update]) -> list[Update]:
         """The clients' networks in the order of the global one's neurons."""
-        if not updates:
-            return []
-        moves = self._permutations([update.tensors for update in updates])
+        moves = self._moves([update.tensors for update in updates]) if updates else []
+        self.permutations = {update.node: move for update, move in zip(updates, moves, strict=True)}
         return [Update(u.message, move.apply(u.tensors)) for u, move in zip(updates, moves, strict=True)]
 
-    def _permutations(self, networks: Sequence[Tensors]) -> Sequence[Permutation]:
+    def _moves(self, networks: Sequence[Tensors]) -> Sequence[Permutation]:
         reference, *clients = (self.graph.replace(tensors) for tensors in (self._reference, *networks))
         if self.to == "global" or len(clients) == 1:
             return self._together([reference, *clients], "reference")[1:]

@@ -1,0 +1,134 @@
+"""What federations came to, kept in a folder run by run: a command that was interrupted goes on where it stopped."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from wsgraph.files import replacing
+
+from ..plots import plot_curves
+
+RESULTS, TABLE = "results.json", "table.md"
+GOAL = 0.8
+"""The accuracy whose first round is told."""
+COLUMNS = ("method", "after 1 round", "after 10", "at the end", "rounds to 80 %", "neurons moved", "seconds a round")
+Key = tuple[str, str, str, int]
+"""Data set, setting, method and seed."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A federation.
+
+    Attributes:
+        accuracy: Of the global network, before the first round and after each.
+        moved: The share of neurons that were moved in each round.
+        seconds: That the server took in each round.
+    """
+
+    accuracy: list[float] = field(default_factory=list)
+    moved: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+
+    @property
+    def reached(self) -> int | None:
+        """The first round at whose end the goal is reached; ``None`` where it never is."""
+        return next((turn for turn, value in enumerate(self.accuracy) if value >= GOAL), None)
+
+
+class Runs:
+    """Runs by key.
+
+    Args:
+        folder: Where they are kept; what is there already is read.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        path = folder / RESULTS
+        self.stored: list[dict[str, Any]] = json.loads(path.read_text()) if path.is_file() else []
+
+    def has(self, key: Key, of: dict[str, Any]) -> bool:
+        """Whether there is a run with this key, of the same protocol and aligner."""
+        return any(entry["key"] == list(key) and entry["of"] == of for entry in self.stored)
+
+    def add(self, key: Key, of: dict[str, Any], run: Run) -> None:
+        """Keep a run, in place of an older one with its key."""
+        others = [entry for entry in self.stored if entry["key"] != list(key)]
+        self.stored = [*others, {"key": list(key), "of": of, "commit": _commit(), **asdict(run)}]
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with replacing(self.folder / RESULTS) as temporary:
+            temporary.write_text(json.dumps(self.stored))
+
+    def sections(self) -> dict[tuple[str, str], dict[str, list[Run]]]:
+        """(Data set, setting) → method → its runs."""
+        out: dict[tuple[str, str], dict[str, list[Run]]] = {}
+        for entry in self.stored:
+            data, setting, method, _ = entry["key"]
+            run = Run(entry["accuracy"], entry["moved"], entry["seconds"])
+            out.setdefault((data, setting), {}).setdefault(method, []).append(run)
+        return out
+
+    def show(self) -> None:
+        """Print all tables, and write them and the curves into the folder."""
+        lines = [f"Commits {', '.join(sorted({entry['commit'] for entry in self.stored}))}.", ""]
+        for (data, setting), methods in self.sections().items():
+            count = len(next(iter(methods.values())))
+            table = Table(title=f"{data}, {setting}: accuracy of the global network, mean of {count} seeds")
+            lines += [f"### {table.title}", "", _row(COLUMNS), _row(["---", *["---:"] * (len(COLUMNS) - 1)])]
+            for column in COLUMNS:
+                table.add_column(column, justify="left" if column == "method" else "right")
+            for method, runs in methods.items():
+                table.add_row(method, *cells(runs))
+                lines.append(_row([method, *cells(runs)]))
+            lines.append("")
+            Console(width=140).print(table)
+            if len(next(iter(methods.values()))[0].accuracy) > 2:
+                self._draw(data, setting, methods)
+        with replacing(self.folder / TABLE) as temporary:
+            temporary.write_text("\n".join(lines))
+
+    def _draw(self, data: str, setting: str, methods: dict[str, list[Run]]) -> None:
+        curves = {}
+        for method, runs in methods.items():
+            mean = [fmean(values) for values in zip(*(run.accuracy for run in runs), strict=True)]
+            curves[method] = (list(range(len(mean))), mean)
+        path = self.folder / f"{data}-{setting.replace(' ', '-')}.png"
+        plot_curves(curves, path, "round", "accuracy of the global network", f"{data}, {setting}")
+
+
+def cells(runs: list[Run]) -> list[str]:
+    """The numbers of a method: accuracies, the round of the goal, neurons moved, and the server's seconds."""
+    reached = [run.reached for run in runs]
+    never = any(turn is None for turn in reached)
+    goal = "not always" if never else f"{fmean(turn for turn in reached if turn is not None):.1f}"
+    after = [[run.accuracy[min(turn, len(run.accuracy) - 1)] for run in runs] for turn in (1, 10, len(runs[0].moved))]
+    accuracies = [_with_deviation(values) for values in after]
+    moved, seconds = (fmean(fmean(getattr(run, name)) for run in runs) for name in ("moved", "seconds"))
+    return [*accuracies, goal, f"{moved:.1%}", f"{seconds:.3f}"]
+
+
+def _with_deviation(values: list[float]) -> str:
+    mean = f"{100 * fmean(values):.1f}"
+    return f"{mean} ± {100 * stdev(values):.1f}" if len(values) > 1 else mean
+
+
+def _row(values: Any) -> str:
+    return f"| {' | '.join(values)} |"
+
+
+def _commit() -> str:
+    """Of the checkout that this file is in, if it is in one."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
