@@ -56,9 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     unseen.add_argument("networks", nargs="*", help=WORDS)
     unseen.add_argument("--output", type=Path, default=Path("results/zero-shot"), help="folder for table and pictures")
     unseen.add_argument("--steps", type=int, default=1_500, help="training steps of each aligner (leave-one-out)")
-    rounds = add(
-        "federated", _federated, "accuracy by round, clients aligned before they are averaged or not (an hour)"
-    )
+    rounds = add("federated", _federated, "accuracy by round, clients aligned before averaging or not (an hour)")
     rounds.add_argument("data", nargs="*", help="only data sets whose name contains one of these words")
     rounds.add_argument("--rounds", type=int, default=100, help="of each federation")
     rounds.add_argument("--seeds", type=int, default=3, help="federations of each method")

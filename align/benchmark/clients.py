@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
@@ -42,7 +42,7 @@ class Protocol:
     steps: int = 50
     alone: int = 200
     hidden: tuple[int, ...] = (64, 64)
-    recipe: Recipe = Recipe(batch=32, lr=1e-3)
+    recipe: Recipe = field(default_factory=lambda: Recipe(batch=32, lr=1e-3))
 
 
 class Clients:
