@@ -7,13 +7,14 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from ..data import FetchError
+from ..engines.processes import WorkerDiedError
 from .architectures import ARCHITECTURES, own_class
 from .building import build
 from .config import ZooConfig
 from .engines import BuildError
 from .zoo import Zoo
 
-FAILURES = (ValueError, OSError, ImportError, FetchError, BuildError)
+FAILURES = (ValueError, OSError, ImportError, FetchError, BuildError, WorkerDiedError)
 """What building zoos may end with; the message says all that a user of a command needs."""
 
 
