@@ -37,7 +37,7 @@ ELSEWHERE = "mnist"
 METHODS: dict[str, tuple[str, dict[str, Any]] | None] = {
     "FedAvg": None,
     "weight matching": ("weight_matching", {}),
-    "Sinkhorn-L2": ("sinkhorn", {"iterations": 20, "projections": 10}),
+    "Sinkhorn-L2": ("sinkhorn", {"iterations": 10, "projections": 10}),
     "deep align": ("deep_align", {}),
     "deep align, trained on MNIST": ("deep_align", {"aligner": ELSEWHERE}),
 }
@@ -65,7 +65,8 @@ def federated(words: Sequence[str], output: Path, rounds: int, seeds: int, alpha
             if setting == ONE_SHOT:
                 protocol, turns = replace(protocol, sampled=protocol.clients), 1
             used = aligners[ELSEWHERE if label.endswith("MNIST") else "bundled"] if "deep" in label else None
-            of = {"protocol": repr(protocol), "rounds": turns, "aligner": used and digest(used)}
+            method = repr(METHODS.get(label))
+            of = {"protocol": repr(protocol), "rounds": turns, "method": method, "aligner": used and digest(used)}
             if not runs.has((data, setting, label, seed), of):
                 runs.add((data, setting, label, seed), of, run(Clients(protocol, seed), label, turns, aligners))
             step(note=f"{data}, {setting}, {label}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
+from typing import Any
 
 from .processes import Done, Item, WorkerDiedError
 
@@ -28,7 +29,8 @@ def on_ray(
     if started:
         ray.init(address=address, log_to_driver=False, include_dashboard=False)
     try:
-        remote, shared = ray.remote(num_cpus=1, max_retries=retries)(_do), ray.put(work)
+        remote: Any = ray.remote(num_cpus=1, max_retries=retries)(_do)
+        shared = ray.put(work)
         waiting = [remote.remote(shared, item) for item in items]
         while waiting:
             (ready,), waiting = ray.wait(waiting)
