@@ -53,6 +53,14 @@ def test_a_table_with_barriers(run, tmp_path: Path) -> None:
     assert (code, "holds another job: method is 'weight_matching' there and 'identity' here" in err) == (1, True)
 
 
+def test_many_pairs_by_one_call_are_those_of_single_calls(run, tmp_path: Path) -> None:
+    words = "many a.safetensors b.safetensors c.safetensors --model nets:Net --method deep_align -o"
+    assert run(f"{words} {tmp_path}/one --part 1")[0] == run(f"{words} {tmp_path}/three --part 3")[0] == 0
+    one, three = Results(tmp_path / "one"), Results(tmp_path / "three")
+    assert one.table["distance"].to_pylist() == pytest.approx(three.table["distance"].to_pylist())
+    assert [one.maps(2)[group].tolist() for group in one.maps(2)] == [three.maps(2)[g].tolist() for g in one.maps(2)]
+
+
 def test_what_cannot_work_is_refused(run, tmp_path: Path) -> None:
     code, _, err = run(f"many a.pt b.pt -o {tmp_path} --method ste --data digits")
     assert (code, "--method ste learns from data" in err) == (1, True)
