@@ -29,7 +29,6 @@ def test_permuted_clients_among_odd_ones(
 ) -> None:
     import ray
 
-    monkeypatch.setenv("RAY_worker_niceness", "0")  # else its workers wait for every other test
     monkeypatch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", ""))  # which Flower changes
     model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
     start, spec, odd = dict(model.state_dict()), to_graph(model).spec, list(CLIENTS)

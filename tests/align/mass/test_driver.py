@@ -83,9 +83,8 @@ def test_a_driver_that_is_killed_is_gone_on_with_though_a_worker_dies(
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_ray_survives_the_death_of_a_worker(networks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ray_survives_the_death_of_a_worker(networks: Path, tmp_path: Path) -> None:
     ray = pytest.importorskip("ray")
-    monkeypatch.setenv("RAY_worker_niceness", "0")  # else its workers wait for every other test
     killed, load = tmp_path / "killed", LOAD
 
     def fatal_once(a: str, b: str) -> Any:

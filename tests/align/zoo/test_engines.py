@@ -73,7 +73,6 @@ def test_ray_gives_the_same_bits_though_a_worker_is_killed(
     digits: ZooConfig, tmp_path: Path, files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ray = pytest.importorskip("ray")
-    monkeypatch.setenv("RAY_worker_niceness", "0")  # else its workers wait for every other test
     local = build(digits, 8, tmp_path / "local")
     killed = tmp_path / "killed"
     work = engines.train_counted
