@@ -60,6 +60,8 @@ def _parser() -> argparse.ArgumentParser:
     rounds.add_argument("data", nargs="*", help="only data sets whose name contains one of these words")
     rounds.add_argument("--rounds", type=int, default=100, help="of each federation")
     rounds.add_argument("--seeds", type=int, default=3, help="federations of each method")
+    rounds.add_argument("--steps", type=int, default=50, help="local steps of a client in a round")
+    rounds.add_argument("--lr", type=float, default=1e-3, help="learning rate of the clients")
     rounds.add_argument("--alpha", type=float, default=0.3, help="of the clients' Dirichlet split; 0 for none (IID)")
     rounds.add_argument("--output", type=Path, default=Path("results/federated"), help="folder for table and pictures")
     card = add("card", _card, "write the model card of the bundled aligner from its run folder and zero-shot results")
@@ -93,10 +95,14 @@ def _unseen(args: argparse.Namespace) -> None:
 
 
 def _federated(args: argparse.Namespace) -> None:
+    from ..zoo import Recipe
     from . import federated
+    from .clients import Protocol
 
     try:
-        federated.federated(args.data, args.output, args.rounds, args.seeds, args.alpha or None)
+        recipe = Recipe(batch=32, lr=args.lr)
+        protocol = Protocol(alpha=args.alpha or None, steps=args.steps, recipe=recipe)
+        federated.federated(args.data, args.output, args.rounds, args.seeds, protocol)
     except KeyboardInterrupt:
         sys.exit("interrupted; the same command goes on")
 

@@ -34,8 +34,8 @@ class Protocol:
         recipe: Batch, optimiser and learning rate; epochs do not count.
     """
 
-    data: str
-    strangers: bool
+    data: str = "digits"
+    strangers: bool = False
     alpha: float | None = 0.3
     clients: int = 20
     sampled: int = 5

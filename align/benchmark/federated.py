@@ -48,8 +48,8 @@ STEPS, NETWORKS = 300, 48
 """Of the aligner that is trained on another data set."""
 
 
-def federated(words: Sequence[str], output: Path, rounds: int, seeds: int, alpha: float | None) -> None:
-    """Run what is missing; the folder ``output`` gets the table, its numbers and pictures."""
+def federated(words: Sequence[str], output: Path, rounds: int, seeds: int, common: Protocol) -> None:
+    """Run what is missing, all settings of a protocol; the folder ``output`` gets the table, its numbers and pictures."""
     chosen = [name for name in DATA if not words or any(word in name for word in words)]
     if not chosen:
         sys.exit(f"no data set contains {' or '.join(words)}; choose among {', '.join(DATA)}")
@@ -62,7 +62,7 @@ def federated(words: Sequence[str], output: Path, rounds: int, seeds: int, alpha
     with progress("federations", len(todo)) as step, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that Sinkhorn finds nothing better than its start is a result here
         for data, setting, seed, label in todo:
-            protocol, turns = Protocol(data, SETTINGS.get(setting, True), alpha), rounds
+            protocol, turns = replace(common, data=data, strangers=SETTINGS.get(setting, True)), rounds
             if setting == ONE_SHOT:
                 protocol, turns = replace(protocol, sampled=protocol.clients), 1
             used = aligners[ELSEWHERE if label.endswith("MNIST") else "bundled"] if "deep" in label else None
