@@ -49,7 +49,7 @@ STEPS, NETWORKS = 300, 48
 
 
 def federated(words: Sequence[str], output: Path, rounds: int, seeds: int, common: Protocol) -> None:
-    """Run what is missing, all settings of a protocol; the folder ``output`` gets the table, its numbers and pictures."""
+    """Run what is missing of a protocol; the folder ``output`` gets the table, its numbers and pictures."""
     chosen = [name for name in DATA if not words or any(word in name for word in words)]
     if not chosen:
         sys.exit(f"no data set contains {' or '.join(words)}; choose among {', '.join(DATA)}")
