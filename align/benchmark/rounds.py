@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean, stdev
@@ -19,7 +20,16 @@ from ..plots import plot_curves
 RESULTS, TABLE = "results.json", "table.md"
 GOAL = 0.8
 """The accuracy whose first round is told."""
-COLUMNS = ("method", "after 1 round", "after 10", "at the end", "rounds to 80 %", "neurons moved", "seconds a round")
+COLUMNS = (
+    "method",
+    "seeds",
+    "after 1 round",
+    "after 10",
+    "at the end",
+    "rounds to 80 %",
+    "neurons moved",
+    "seconds a round",
+)
 Key = tuple[str, str, str, int]
 """Data set, setting, method and seed."""
 
@@ -49,10 +59,11 @@ class Runs:
 
     Args:
         folder: Where they are kept; what is there already is read.
+        methods: In the order in which they are shown.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, methods: Sequence[str]) -> None:
+        self.folder, self.methods = folder, methods
         path = folder / RESULTS
         self.stored: list[dict[str, Any]] = json.loads(path.read_text()) if path.is_file() else []
 
@@ -71,7 +82,7 @@ class Runs:
     def sections(self) -> dict[tuple[str, str], dict[str, list[Run]]]:
         """(Data set, setting) → method → its runs."""
         out: dict[tuple[str, str], dict[str, list[Run]]] = {}
-        for entry in self.stored:
+        for entry in sorted(self.stored, key=lambda entry: self.methods.index(entry["key"][2])):
             data, setting, method, _ = entry["key"]
             run = Run(entry["accuracy"], entry["moved"], entry["seconds"])
             out.setdefault((data, setting), {}).setdefault(method, []).append(run)
@@ -81,8 +92,7 @@ class Runs:
         """Print all tables, and write them and the curves into the folder."""
         lines = [f"Commits {', '.join(sorted({entry['commit'] for entry in self.stored}))}.", ""]
         for (data, setting), methods in self.sections().items():
-            count = len(next(iter(methods.values())))
-            table = Table(title=f"{data}, {setting}: accuracy of the global network, mean of {count} seeds")
+            table = Table(title=f"{data}, {setting}: accuracy of the global network in %, mean over seeds")
             lines += [f"### {table.title}", "", _row(COLUMNS), _row(["---", *["---:"] * (len(COLUMNS) - 1)])]
             for column in COLUMNS:
                 table.add_column(column, justify="left" if column == "method" else "right")
@@ -113,7 +123,7 @@ def cells(runs: list[Run]) -> list[str]:
     after = [[run.accuracy[min(turn, len(run.accuracy) - 1)] for run in runs] for turn in (1, 10, len(runs[0].moved))]
     accuracies = [_with_deviation(values) for values in after]
     moved, seconds = (fmean(fmean(getattr(run, name)) for run in runs) for name in ("moved", "seconds"))
-    return [*accuracies, goal, f"{moved:.1%}", f"{seconds:.3f}"]
+    return [str(len(runs)), *accuracies, goal, f"{moved:.1%}", f"{seconds:.3f}"]
 
 
 def _with_deviation(values: list[float]) -> str:

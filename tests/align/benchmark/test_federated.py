@@ -34,13 +34,13 @@ def test_strangers_are_aligned_and_clients_of_one_network_need_not_be() -> None:
 
 
 def test_runs_are_kept_and_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    runs, key = Runs(tmp_path), ("digits", "strangers", "FedAvg", 0)
+    runs, key = Runs(tmp_path, ["FedAvg"]), ("digits", "strangers", "FedAvg", 0)
     runs.add(key, {"rounds": 3}, Run([0.1, 0.5, 0.85, 0.8], [0, 0, 0], [1, 1, 4]))
-    again = Runs(tmp_path)
+    again = Runs(tmp_path, ["FedAvg"])
     assert again.has(key, {"rounds": 3})
     assert not again.has(key, {"rounds": 4})
     again.show()
     assert "rounds to 80 %" in capsys.readouterr().out
-    assert "| FedAvg | 50.0 | 80.0 | 80.0 | 2.0 | 0.0% | 2.000 |" in (tmp_path / "table.md").read_text()
+    assert "| FedAvg | 1 | 50.0 | 80.0 | 80.0 | 2.0 | 0.0% | 2.000 |" in (tmp_path / "table.md").read_text()
     assert (tmp_path / "digits-strangers.png").exists()
-    assert cells([Run([0, 0.9], [0], [1]), Run([0, 0.5], [0], [1])])[3] == "not always"
+    assert cells([Run([0, 0.9], [0], [1]), Run([0, 0.5], [0], [1])])[4] == "not always"
