@@ -21,17 +21,8 @@ RESULTS, TABLE = "results.json", "table.md"
 GOAL = 0.8
 """The accuracy whose first round is told."""
 COLUMNS = (
-    *("method", "seeds", "after 1 round", "after 10", "at the end", "rounds to 80 %", "neurons moved"),
-    "seconds a round",
-)
-    "method",
-    "seeds",
-    "after 1 round",
-    "after 10",
-    "at the end",
-    "rounds to 80 %",
-    "neurons moved",
-    "seconds a round",
+    *("method", "seeds", "after 1 round", "after 10", "at the end", "rounds to 80 %"),
+    *("neurons moved", "seconds a round"),
 )
 Key = tuple[str, str, str, int]
 """Data set, setting, method and seed."""
