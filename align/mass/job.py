@@ -67,9 +67,8 @@ class Job:
 
     def _batches(self, numbered: Numbered) -> list[Numbered]:
         """The learned aligner takes many pairs of small networks at once in far less time than one by one."""
-        small = all(
-            Path(path).is_file() and Path(path).stat().st_size <= SMALL for _, pair in numbered for path in pair
-        )
+        files = {Path(path) for _, pair in numbered for path in pair}
+        small = all(path.is_file() and path.stat().st_size <= SMALL for path in files)
         return [numbered] if small and self.method == TOGETHER else [[one] for one in numbered]
 
     def _aligned(self, batch: Numbered) -> list[tuple[Row, dict[str, Tensor]]]:
@@ -82,12 +81,11 @@ class Job:
             for row, one in zip(rows, found, strict=True)
         ]
 
-    def _at_once(self, opened: Sequence[Any]) -> list[Any]:
+    def _at_once(self, opened: Sequence[Any]) -> list[Alignment]:
         """Alignments by one call; none where that is no good, or where it fails for one pair and hence for all."""
         if len(opened) == 1 or any(isinstance(one, Exception) for one in opened):
             return []
-        graphs = [[as_graph(one[k], **one[2]) for one in opened] for k in (0, 1)]
-        found = _tried(pretrained(graphs[0][0]), *graphs)
+        found = _tried(_learned, opened)
         return [] if isinstance(found, Exception) else found
 
     def _match(self, one: Any) -> Alignment:
@@ -114,6 +112,11 @@ class Job:
             "loss_a": float(lines[1].loss[-1]),
             "loss_b": float(lines[1].loss[0]),
         }
+
+
+def _learned(opened: Sequence[Any]) -> list[Alignment]:
+    left, right = ([as_graph(one[k], **one[2]) for one in opened] for k in (0, 1))
+    return pretrained(left[0])(left, right)
 
 
 def _tried(work: Callable[..., Any], *args: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from align.mass import Results, driver
 from wsgraph import Permutation, to_graph
@@ -59,6 +60,11 @@ def test_many_pairs_by_one_call_are_those_of_single_calls(run, tmp_path: Path) -
     one, three = Results(tmp_path / "one"), Results(tmp_path / "three")
     assert one.table["distance"].to_pylist() == pytest.approx(three.table["distance"].to_pylist())
     assert [one.maps(2)[group].tolist() for group in one.maps(2)] == [three.maps(2)[g].tolist() for g in one.maps(2)]
+
+    save_file(torch.nn.Linear(4, 3).state_dict(), tmp_path / "other.safetensors")
+    words = f"many a.safetensors b.safetensors {tmp_path}/other.safetensors --method deep_align -o {tmp_path}/odd"
+    assert run(words)[0] == 0
+    assert [row["error"] is None for row in Results(tmp_path / "odd").table.to_pylist()] == [True, False, False]
 
 
 def test_what_cannot_work_is_refused(run, tmp_path: Path) -> None:
