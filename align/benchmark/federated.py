@@ -55,7 +55,7 @@ def federated(words: Sequence[str], output: Path, rounds: int, seeds: int, commo
         sys.exit(f"no data set contains {' or '.join(words)}; choose among {', '.join(DATA)}")
     logging.getLogger("flwr").setLevel(logging.ERROR)  # its lines of every round; those of odd clients, there are none
     aligners = {"bundled": DeepAlign(), ELSEWHERE: elsewhere(output / "aligner")}
-    runs = Runs(output, (*METHODS, ALONE))
+    runs = Runs(output, (*METHODS, ALONE), seeds)
     settings = (*SETTINGS, ONE_SHOT)
     todo = [(x, y, seed, label) for label in METHODS for x in chosen for y in settings for seed in range(seeds)]
     todo += [(x, ONE_SHOT, seed, ALONE) for x in chosen for seed in range(seeds)]

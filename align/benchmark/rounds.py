@@ -54,10 +54,11 @@ class Runs:
     Args:
         folder: Where they are kept; what is there already is read.
         methods: In the order in which they are shown.
+        seeds: How many are shown; what has more would not compare with what has fewer.
     """
 
-    def __init__(self, folder: Path, methods: Sequence[str]) -> None:
-        self.folder, self.methods = folder, methods
+    def __init__(self, folder: Path, methods: Sequence[str], seeds: int) -> None:
+        self.folder, self.methods, self.seeds = folder, methods, seeds
         path = folder / RESULTS
         self.stored: list[dict[str, Any]] = json.loads(path.read_text()) if path.is_file() else []
 
@@ -77,9 +78,10 @@ class Runs:
         """(Data set, setting) → method → its runs."""
         out: dict[tuple[str, str], dict[str, list[Run]]] = {}
         for entry in sorted(self.stored, key=lambda entry: self.methods.index(entry["key"][2])):
-            data, setting, method, _ = entry["key"]
-            run = Run(entry["accuracy"], entry["moved"], entry["seconds"])
-            out.setdefault((data, setting), {}).setdefault(method, []).append(run)
+            data, setting, method, seed = entry["key"]
+            if seed < self.seeds:
+                run = Run(entry["accuracy"], entry["moved"], entry["seconds"])
+                out.setdefault((data, setting), {}).setdefault(method, []).append(run)
         return out
 
     def show(self) -> None:

@@ -34,9 +34,10 @@ def test_strangers_are_aligned_and_clients_of_one_network_need_not_be() -> None:
 
 
 def test_runs_are_kept_and_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    runs, key = Runs(tmp_path, ["FedAvg"]), ("digits", "strangers", "FedAvg", 0)
+    runs, key = Runs(tmp_path, ["FedAvg"], 1), ("digits", "strangers", "FedAvg", 0)
     runs.add(key, {"rounds": 3}, Run([0.1, 0.5, 0.85, 0.8], [0, 0, 0], [1, 1, 4]))
-    again = Runs(tmp_path, ["FedAvg"])
+    runs.add((*key[:3], 1), {"rounds": 3}, Run([0.0, 0.0, 0.0, 0.0], [0, 0, 0], [1, 1, 4]))
+    again = Runs(tmp_path, ["FedAvg"], 1)
     assert again.has(key, {"rounds": 3})
     assert not again.has(key, {"rounds": 4})
     again.show()
