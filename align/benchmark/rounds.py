@@ -18,10 +18,11 @@ from wsgraph.files import replacing
 from ..plots import plot_curves
 
 RESULTS, TABLE = "results.json", "table.md"
-GOAL = 0.8
-"""The accuracy whose first round is told."""
+GOALS = (0.5, 0.7, 0.8)
+"""Accuracies whose first rounds are told."""
 COLUMNS = (
-    *("method", "seeds", "after 1 round", "after 10", "at the end", "rounds to 80 %"),
+    *("method", "seeds", "after 1 round", "after 10", "at the end"),
+    *(f"rounds to {goal:.0%}" for goal in GOALS),
     *("neurons moved", "seconds a round"),
 )
 Key = tuple[str, str, str, int]
@@ -42,10 +43,9 @@ class Run:
     moved: list[float] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
 
-    @property
-    def reached(self) -> int | None:
-        """The first round at whose end the goal is reached; ``None`` where it never is."""
-        return next((turn for turn, value in enumerate(self.accuracy) if value >= GOAL), None)
+    def reached(self, goal: float) -> int | None:
+        """The first round at whose end the accuracy is reached; ``None`` where it never is."""
+        return next((turn for turn, value in enumerate(self.accuracy) if value >= goal), None)
 
 
 class Runs:
@@ -96,7 +96,7 @@ class Runs:
                 table.add_row(method, *cells(runs))
                 lines.append(_row([method, *cells(runs)]))
             lines.append("")
-            Console(width=140).print(table)
+            Console(width=160).print(table)
             if len(next(iter(methods.values()))[0].accuracy) > 2:
                 self._draw(data, setting, methods)
         with replacing(self.folder / TABLE) as temporary:
@@ -113,13 +113,15 @@ class Runs:
 
 def cells(runs: list[Run]) -> list[str]:
     """The numbers of a method: accuracies, the round of the goal, neurons moved, and the server's seconds."""
-    reached = [run.reached for run in runs]
-    never = any(turn is None for turn in reached)
-    goal = "not always" if never else f"{fmean(turn for turn in reached if turn is not None):.1f}"
     after = [[run.accuracy[min(turn, len(run.accuracy) - 1)] for run in runs] for turn in (1, 10, len(runs[0].moved))]
     accuracies = [_with_deviation(values) for values in after]
     moved, seconds = (fmean(fmean(getattr(run, name)) for run in runs) for name in ("moved", "seconds"))
-    return [str(len(runs)), *accuracies, goal, f"{moved:.1%}", f"{seconds:.3f}"]
+    return [str(len(runs)), *accuracies, *(_rounds(runs, goal) for goal in GOALS), f"{moved:.1%}", f"{seconds:.3f}"]
+
+
+def _rounds(runs: list[Run], goal: float) -> str:
+    found = [turn for run in runs if (turn := run.reached(goal)) is not None]
+    return f"{fmean(found):.1f}" if len(found) == len(runs) else "not always"
 
 
 def _with_deviation(values: list[float]) -> str:
