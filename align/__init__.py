@@ -39,7 +39,18 @@ if TYPE_CHECKING:
     from .merging.merge import merge as merge
 else:
     MODULES = (
-        *("alignment", "data", "deep_align", "evidence", "judging", "learning", "many", "matching", "merging"),
+        *(
+            "alignment",
+            "data",
+            "deep_align",
+            "evidence",
+            "federated",
+            "judging",
+            "learning",
+            "many",
+            "matching",
+            "merging",
+        ),
         *("methods", "plots", "progress", "projection", "running", "zoo"),
     )
     __getattr__, __dir__ = attach(

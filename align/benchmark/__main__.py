@@ -74,6 +74,14 @@ def _parser() -> argparse.ArgumentParser:
     again.add_argument("experiment", help=f"one of {', '.join(choices('benchmark'))}")
     again.add_argument("settings", nargs="*", help="such as scale=smoke (or laptop, the default, or paper), pairs=4")
     again.add_argument("--output", type=Path, default=Path("results"), help="tables and pictures go below this folder")
+    rounds = add("federated", _federated, "accuracy by round, clients aligned before averaging or not (an hour)")
+    rounds.add_argument("data", nargs="*", help="only data sets whose name contains one of these words")
+    rounds.add_argument("--rounds", type=int, default=100, help="of each federation")
+    rounds.add_argument("--seeds", type=int, default=3, help="federations of each method")
+    rounds.add_argument("--steps", type=int, default=50, help="local steps of a client in a round")
+    rounds.add_argument("--lr", type=float, default=1e-3, help="learning rate of the clients")
+    rounds.add_argument("--alpha", type=float, default=0.3, help="of the clients' Dirichlet split; 0 for none (IID)")
+    rounds.add_argument("--output", type=Path, default=Path("results/federated"), help="folder for table and pictures")
     card = add("card", _card, "write the model card of the bundled aligner from its run folder and zero-shot results")
     card.add_argument("folder", type=Path, help="the folder of the training that made it (output= of align.train)")
     card.add_argument("--results", type=Path, default=Path("results/zero-shot"), help="folder of zero-shot results")
@@ -114,6 +122,19 @@ def _paper(args: argparse.Namespace) -> None:
         experiments.run(args.experiment, args.settings, args.output)
     except (*FAILURES, HydraException, KeyboardInterrupt) as error:
         sys.exit(str(error) or "interrupted; the same command goes on")
+
+
+def _federated(args: argparse.Namespace) -> None:
+    from ..zoo import Recipe
+    from . import federated
+    from .clients import Protocol
+
+    try:
+        recipe = Recipe(batch=32, lr=args.lr)
+        protocol = Protocol(alpha=args.alpha or None, steps=args.steps, recipe=recipe)
+        federated.federated(args.data, args.output, args.rounds, args.seeds, protocol)
+    except KeyboardInterrupt:
+        sys.exit("interrupted; the same command goes on")
 
 
 def _card(args: argparse.Namespace) -> None:

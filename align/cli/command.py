@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from . import aligning, judging, looking
+from . import aligning, judging, looking, mass
 from .options import PROGRAM, Report
 
 EXAMPLES = """examples:
@@ -53,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
         PROGRAM, description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for family in (looking, aligning, judging):
+    for family in (looking, aligning, judging, mass):
         family.add(commands)
     return parser
 

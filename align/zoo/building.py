@@ -11,9 +11,11 @@ from pathlib import Path
 from wsgraph.alone import alone
 
 from ..data import cache_folder
+from ..engines.cluster import on_ray
+from ..engines.processes import in_processes
 from ..progress import progress
 from .config import ZooConfig
-from .engines import BuildError, Result, in_process, in_processes, on_ray, train_counted
+from .engines import BuildError, Result, in_process, train_counted
 from .index import INDEX, Shard, read_index, write_index
 from .shard import file_name, write_shard
 from .zoo import Zoo
@@ -107,16 +109,17 @@ def _train(
     last = config.item_of((missing[-1] + 1) * config.together - 1)
     samples, _ = config.make_task().samples("train", last)  # an error, now and not at the end, if there is no such item
     title, done = f"training {len(missing) * config.together} networks ({config.name})", 0
-    with progress(title, len(missing) * config.recipe.steps(len(samples))) as bar:
+    steps, work = config.recipe.steps(len(samples)), partial(train_counted, config)
+    with progress(title, len(missing) * steps) as bar:
 
         def step(count: int) -> None:
             bar(note=f"{done} of {len(missing)} shards", advance=count)
 
         results: Generator[Result, None, None]
         if engine == "ray":
-            results = on_ray(config, missing, step, address)
+            results = on_ray(work, missing, address)
         elif workers > 1 and len(missing) > 1:
-            results = in_processes(partial(train_counted, config), missing, step, min(workers, len(missing)))
+            results = in_processes(work, missing, step, min(workers, len(missing)))
         else:
             results = in_process(config, missing, step)
         with closing(results):  # ends the workers, whatever happens here
@@ -124,6 +127,8 @@ def _train(
                 shards[shard] = Shard(write_shard(folder, shard, tensors), tuple(records))
                 write_index(folder, config, shards)
                 done += 1
+                if engine == "ray":
+                    step(steps)  # which its workers do not count
 
 
 def _shards(folder: Path, config: ZooConfig) -> dict[int, Shard]:

@@ -12,6 +12,7 @@ from wsgraph.checkpoints import EXPECTED
 
 from ..data import DataSet, FetchError
 from ..data.own import own_data
+from ..engines.processes import WorkerDiedError
 from .architectures import ARCHITECTURES, own_class, own_network
 from .building import build
 from .config import ZooConfig
@@ -23,7 +24,7 @@ from .zoo import Zoo
 OWN = "own"
 """The choice of ``data`` that is the user's."""
 
-FAILURES = (ValueError, OSError, ImportError, FetchError, BuildError)
+FAILURES = (ValueError, OSError, ImportError, FetchError, BuildError, WorkerDiedError)
 """What building zoos may end with; the message says all that a user of a command needs."""
 
 

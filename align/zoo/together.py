@@ -96,25 +96,59 @@ def train_together(
     if any(True for _ in models[0].buffers()):
         raise ValueError("networks with buffers (BatchNorm) cannot be trained together; use train_alone (together=1)")
     stacked, _ = stack_module_state(list(models))
-    params = {k: p.detach().requires_grad_() for k, p in stacked.items()}
+    batches = orders(seeds, len(x), recipe)
+    return unstacked(train_stacked(models[0], stacked, batches, x, y, recipe, loss, own, step))
+
+
+def train_stacked(
+    template: nn.Module,
+    stacked: Tensors,
+    batches: Iterable[Tensor],
+    x: Tensor,
+    y: Tensor,
+    recipe: Recipe,
+    loss: Loss = F.cross_entropy,
+    own: bool = False,
+    step: Callable[[], None] = lambda: None,
+) -> Tensors:
+    """Train K networks whose tensors are stacked on a leading axis; see :func:`train_together`.
+
+    Args:
+        template: A network of their architecture.
+        stacked: Where they start.
+        batches: Indices into ``x`` for every step, ``[K, batch]``.
+        x: Inputs ``[N, ...]``.
+        y: Targets ``[N, ...]``, or ``[K, N, ...]`` if every network has its ``own``.
+        recipe: Of the optimiser.
+        loss: Mean loss of outputs and targets.
+        own: Whether y has a leading axis of networks.
+        step: Called after every step.
+    """
+    params = {k: p.detach().clone().requires_grad_() for k, p in stacked.items()}
     optimiser = recipe.optimise(params.values())
 
     def one(tensors: Tensors, inputs: Tensor, targets: Tensor) -> Tensor:
-        return loss(functional_call(models[0], tensors, (inputs,)), targets)
+        return loss(functional_call(template, tensors, (inputs,)), targets)
 
-    forward, networks = chain(models[0]), torch.arange(len(models))[:, None]
-    for index in orders(seeds, len(x), recipe):
+    forward, networks = chain(template), torch.arange(len(next(iter(params.values()))))[:, None]
+    for index in batches:
         inputs = x.index_select(0, index.flatten()).unflatten(0, index.shape)
         targets = y[networks, index] if own else y[index]
         optimiser.zero_grad()
         if forward is not None:
             losses = vmap(loss)(forward(params, inputs), targets)
         else:
-            losses = over_networks(models[0], one, params, inputs, targets)
+            losses = over_networks(template, one, params, inputs, targets)
         losses.sum().backward()
         optimiser.step()
         step()
-    return [{k: p.detach()[i].clone() for k, p in params.items()} for i in range(len(models))]
+    return {k: p.detach() for k, p in params.items()}
+
+
+def unstacked(stacked: Tensors) -> list[Tensors]:
+    """One state dict per network, each with memory of its own."""
+    count = len(next(iter(stacked.values())))
+    return [{k: t[i].clone() for k, t in stacked.items()} for i in range(count)]
 
 
 def train_alone(

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from align.zoo import ZooConfig, build, engines
-from align.zoo.engines import in_process, in_processes, train_counted
+from align.engines.processes import in_processes
+from align.zoo import ZooConfig, build, building, engines
+from align.zoo.engines import in_process, train_counted
 
 Files = Callable[[Path], dict[str, bytes]]
 
@@ -72,7 +73,6 @@ def test_ray_gives_the_same_bits_though_a_worker_is_killed(
     digits: ZooConfig, tmp_path: Path, files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ray = pytest.importorskip("ray")
-    monkeypatch.setenv("RAY_worker_niceness", "0")  # else its workers wait for every other test
     local = build(digits, 8, tmp_path / "local")
     killed = tmp_path / "killed"
     work = engines.train_counted
@@ -83,7 +83,7 @@ def test_ray_gives_the_same_bits_though_a_worker_is_killed(
             os.kill(os.getpid(), signal.SIGKILL)
         return work(config, shard)
 
-    monkeypatch.setattr(engines, "train_counted", fatal_once)
+    monkeypatch.setattr(building, "train_counted", fatal_once)
     remote = build(digits, 8, tmp_path / "ray", engine="ray")
     assert killed.exists(), "a worker was at work when it was killed"
     assert files(local.folder) == files(remote.folder)

@@ -1,0 +1,1 @@
+"""A federation whose clients are aligned before they are averaged."""
