@@ -24,7 +24,8 @@ from ..federated import Aligned
 from ..federated.flower import ArrayRecord, FedAvg, Message, Strategy
 from ..federated.local import LocalGrid
 from ..federated.replies import tensors_in
-from ..learning.trainer import TrainConfig, train_aligner
+from ..learning.settings import TrainConfig
+from ..learning.trainer import train_aligner
 from ..progress import progress
 from ..zoo import Recipe, ZooConfig, build
 from .clients import Clients, Protocol

@@ -10,8 +10,8 @@ from rich.console import Console
 from torch import nn
 
 from wsgraph import __version__, trace
+from wsgraph.importing import imported
 
-from ..zoo.architectures import imported
 from .coverage import header, row
 
 

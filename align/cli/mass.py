@@ -84,7 +84,8 @@ def _read(path: str) -> Checkpoint:
 
 @cache
 def _judged(data: str, shape: Shape | None) -> Any:
-    from .samples import loss_of, to_be_judged_on
+    from ..running.outputs import loss_of
+    from .samples import to_be_judged_on
 
     found = to_be_judged_on(data, shape)
     return found, loss_of(found[1])

@@ -11,8 +11,9 @@ from wsgraph import plain
 from wsgraph.files import digest_of
 
 from ...deep_align import DeepAlign
+from ...learning.settings import TrainConfig
 from ...learning.stages import first_aligner, train_config, zoos_of
-from ...learning.trainer import TrainConfig, train_aligner
+from ...learning.trainer import train_aligner
 from ...zoo import Zoo
 from .settings import Family, training
 
