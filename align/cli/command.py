@@ -96,5 +96,6 @@ def _notes() -> Iterator[None]:
         warnings.simplefilter("default")
         warnings.simplefilter("ignore", DeprecationWarning)
         warnings.simplefilter("ignore", FutureWarning)
+        warnings.simplefilter("ignore", ResourceWarning)  # of Ray, about files of its own
         warnings.showwarning = note
         yield

@@ -15,6 +15,7 @@ from align.merging.merge import REPAIRS
 from wsgraph.checkpoints import EXPECTED
 
 COMMANDS = ("inspect", "draw", "match", "merge", "barrier", "distance")
+ALL = (*COMMANDS, "many")  # whose examples need a cluster; test_mass.py reads them
 SHOWN = [
     command.EXAMPLES,
     looking.INSPECT,
@@ -44,7 +45,7 @@ def test_help_teaches_by_example(name, capsys):
 
 def test_help_lists_the_commands(capsys):
     text = help_of([], capsys)
-    assert all(re.search(rf"^    {name} ", text, re.MULTILINE) for name in COMMANDS)
+    assert all(re.search(rf"^    {name} ", text, re.MULTILINE) for name in ALL)
     assert "exit codes: 0 done, 1 failed" in text
 
 
@@ -62,7 +63,7 @@ def test_the_page_shows_commands_that_exist():
     shown = re.findall(
         r"^wsalign (.*?)(?:  +#.*)?$", (ROOT / "docs" / "cli.md").read_text(encoding="utf-8"), re.MULTILINE
     )
-    assert {words.split()[0] for words in shown} == set(COMMANDS)
+    assert {words.split()[0] for words in shown} == set(ALL)
     for words in shown:
         command._parser().parse_args(words.split())
 

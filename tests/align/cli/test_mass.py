@@ -1,6 +1,7 @@
 """``wsalign many``: a table of all pairs, of those that failed too."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from align.cli import command
+from align.cli.mass import MANY
 from align.mass import Results, driver
 from wsgraph import Permutation, to_graph
 
@@ -21,6 +24,13 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
         yield from map(work, items)
 
     monkeypatch.setattr(driver, "in_processes", in_process)
+
+
+def test_examples_are_commands() -> None:
+    shown = re.findall(r"^  wsalign (.*?)(?:  +#.*)?$", MANY, re.MULTILINE)
+    assert len(shown) == 4
+    for words in shown:
+        assert command._parser().parse_args(words.split()).command == "many"
 
 
 def test_a_table_with_barriers(run, tmp_path: Path) -> None:
