@@ -146,6 +146,7 @@ def _command(config: DictConfig) -> str:
     """The command that makes this config: the experiment, and what differs from it."""
     with initialize_config_dir(str(config_folder()), version_base="1.3"):
         plain = dict(_leaves(OmegaConf.to_container(compose("config", overrides=[f"+experiment={EXPERIMENT}"]))))
+    plain["start"] = "new"  # which is what auto means for zoos of ours
     changed = [(key, value) for key, value in _leaves(OmegaConf.to_container(config)) if plain.get(key) != value]
     changes = [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in changed]
     return " ".join([f"python -m align.train +experiment={EXPERIMENT}", *changes])

@@ -116,4 +116,4 @@ def _named(key: str, words: Sequence[str]) -> bool:
 def training(family: Family, seed: int, more: Sequence[str] = ()) -> DictConfig:
     """The config of the training that makes a family's networks and its aligner."""
     with initialize_config_dir(str(config_folder()), version_base="1.3"):
-        return compose("config", overrides=[*family.train, *more, f"seed={seed}"])
+        return compose("config", overrides=["start=new", *family.train, *more, f"seed={seed}"])

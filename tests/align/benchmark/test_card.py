@@ -22,7 +22,7 @@ from wsgraph import EncoderConfig
 def run_folder(folder: Path, *changes: str) -> Path:
     folder.mkdir()
     with initialize_config_dir(str(config_folder()), version_base="1.3"):
-        config = compose("config", ["+experiment=universal", f"output={folder}", *changes])
+        config = compose("config", ["+experiment=universal", "start=new", f"output={folder}", *changes])
     (folder / "config.yaml").write_text(OmegaConf.to_yaml(config))
     return folder
 

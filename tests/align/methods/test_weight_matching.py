@@ -313,5 +313,5 @@ def test_tied_weights_count_once():
 
 
 def test_different_architectures_are_refused():
-    with pytest.raises(ValueError, match=r"'0.weight' is \(5, 4\) in the first and \(6, 4\) in the second"):
-        align.match(mlp(4, 5, 2), mlp(4, 6, 2), "weight_matching")
+    with pytest.raises(ValueError, match=r"'2.weight' is \(2, 5\) in the first and \(5, 5\) in the second"):
+        align.match(mlp(4, 5, 2), mlp(4, 5, 5, 2), "weight_matching")
