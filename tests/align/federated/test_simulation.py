@@ -53,7 +53,8 @@ def test_permuted_clients_among_odd_ones(
 
     @server_app.main()
     def serve(grid: Any, _context: Any) -> None:
-        strategy = AlignedFedAvg(model, fraction_evaluate=0.0, outliers="leave out")
+        everybody = {"min_train_nodes": len(odd) + 3, "min_available_nodes": len(odd) + 3}
+        strategy = AlignedFedAvg(model, fraction_evaluate=0.0, outliers="leave out", **everybody)
         found.append(strategy.start(grid, ArrayRecord(start), num_rounds=1))
 
     resources = {"client_resources": {"num_cpus": 1, "num_gpus": 0.0}, "init_args": {"num_cpus": 1}}
