@@ -161,7 +161,7 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_u
         """
         left, right = [g.network for g in a], [g.network for g in b]
         codes = self.encoder.codes((left, right))
-        views = self._views(codes, left[0]) if draw is None else [signed(codes, draw)]
+        views = self._views(codes, left[0], draw)
         if len(a) == 1:
             each = [[_lead(e) for e in self.encoder.embed_views(side, views)] for side in (left, right)]
         else:
@@ -201,10 +201,18 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_u
             scores[group.name] = self.s.square() * (sum(cosines[1:], cosines[0]) / len(cosines))
         return self.evidence(a, b, scores)
 
-    def _views(self, codes: dict[str, Tensor], network: Network) -> list[dict[str, Tensor]]:
-        """The codes as they are and with other signs; only as they are in training, and for large networks."""
-        large = sum(t.numel() for t in network.tensors.values()) > LARGE
-        if self.training or large or self.config.encoder.codes != "spectral":
+    def _views(
+        self, codes: dict[str, Tensor], network: Network, draw: torch.Generator | None = None
+    ) -> list[dict[str, Tensor]]:
+        """The codes as they are and with other signs; one drawn view in training, and as they are for large networks.
+
+        Only singular vectors have signs that mean nothing. Those of places on a grid are what tells left from right.
+        """
+        if self.config.encoder.codes != "spectral":
+            return [codes]
+        if draw is not None:
+            return [signed(codes, draw)]
+        if self.training or sum(t.numel() for t in network.tensors.values()) > LARGE:
             return [codes]
         return [codes, *(signed(codes, torch.Generator().manual_seed(k)) for k in range(1, VIEWS))]
 

@@ -302,3 +302,13 @@ def test_the_encoder_can_simulate_activation_matching():
         ea, eb = ({k: v / v.norm(dim=1, keepdim=True).clamp_min(1e-12) for k, v in e.items()} for e in embeddings)
         got = align.Alignment(ga, gb, {name: (ea[name] @ eb[name].T).detach()}).maps[name]
         np.testing.assert_array_equal(got.numpy(), expected)
+
+
+@pytest.mark.parametrize(("codes", "same"), [("grid", True), ("spectral", False)])
+def test_only_singular_vectors_are_drawn_with_other_signs(codes, same):
+    """Training on places with random signs would learn from other places than those of an answer."""
+    a, b = to_graph(mlp(6, 8, 4)), to_graph(mlp(6, 8, 4))
+    f = aligner(torch.float32, codes=codes)
+    drawn = f.stacked_scores([a], [b], torch.Generator().manual_seed(3))
+    answered = f.train().stacked_scores([a], [b])
+    assert all(torch.equal(drawn[g], answered[g]) for g in answered) == same
