@@ -6,7 +6,7 @@ import functools
 import gc
 import traceback
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -74,11 +74,18 @@ def _hurried() -> Iterator[None]:
     fx.config.do_not_emit_stack_traces = True
     gc.disable()
     try:
-        yield
+        with _unwritten():
+            yield
     finally:
         fx.config.do_not_emit_stack_traces = stacks
         if collecting:
             gc.enable()
+
+
+def _unwritten() -> AbstractContextManager[None]:
+    """Inside, graphs are written out as Python when that is run, not after every pass (a tenth of the time)."""
+    lazily = getattr(getattr(fx, "_lazy_graph_module", None), "_use_lazy_graph_module", None)  # private: it may go
+    return nullcontext() if lazily is None else lazily(True)
 
 
 def _refusal(model: nn.Module, error: BaseException) -> ValueError:
