@@ -16,11 +16,12 @@ _RECURRENT = {"_flat_weights", "_flat_weight_refs"}
 """Of ``nn.LSTM`` and its kin: their parameters once more, which forward collects anew whenever they were replaced."""
 
 
-def architecture_key(module: nn.Module, example_input: ExampleInput | None) -> Hashable | None:
+def architecture_key(module: nn.Module, example_input: ExampleInput | None) -> tuple[Hashable, Hashable] | None:
     """Key that is equal for two modules exactly when a trace of one serves the other; ``None`` if that cannot be told.
 
-    It holds classes with their attributes and code, all non-tensor attributes (two attention layers with 2 and 4 heads
-    have equal shapes), shapes and dtypes of tensors, which tensors are tied, and the shapes of the example input.
+    Its first part is the network: classes with their attributes and code, all non-tensor attributes (two attention
+    layers with 2 and 4 heads have equal shapes), shapes and dtypes of tensors, and which tensors are tied. The second
+    is the shapes of the example input.
     """
     registered, reached = {id(sub): name for name, sub in module.named_modules()}, parts_of(module)
     freeze = Freezer(registered)

@@ -89,8 +89,11 @@ def part_size(part: Sequence[Atom]) -> int:
 
 def resolve(dim: Dim) -> Dim:
     """Replace every bound axis by its structure, so that only atomic axes remain."""
-    if len(dim) == 1 and len(dim[0]) == 1 and dim[0][0].bound is None:
-        return dim  # nearly always
+    while len(dim) == 1 and len(dim[0]) == 1:  # nearly always
+        bound = dim[0][0].bound
+        if bound is None:
+            return dim
+        dim = bound
     return tuple(done for part in dim for flat in _resolve_part(part) for done in _told_apart(flat))
 
 

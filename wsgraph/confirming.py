@@ -18,12 +18,12 @@ _CONFIRMED: OrderedDict[Hashable, None] = OrderedDict()
 _SIZE = 256
 
 
-def remember(model: nn.Module, spec: Spec) -> None:
-    """Take note that ``spec`` holds for the architecture of ``model``, on whatever input."""
-    if (key := architecture_key(model, None)) is not None:
-        _CONFIRMED[key, spec.fingerprint] = None
-        while len(_CONFIRMED) > _SIZE:
-            _CONFIRMED.popitem(last=False)
+def remember(key: tuple[Hashable, Hashable], spec: Spec) -> None:
+    """Take note that ``spec`` holds for the networks of an architecture's key, on whatever input."""
+    network, _ = key
+    _CONFIRMED[network, spec.fingerprint] = None
+    while len(_CONFIRMED) > _SIZE:
+        _CONFIRMED.popitem(last=False)
 
 
 def confirm(model: nn.Module, spec: Spec, example_input: ExampleInput | None = None) -> None:
@@ -34,7 +34,7 @@ def confirm(model: nn.Module, spec: Spec, example_input: ExampleInput | None = N
         example_input: Inferred when omitted, where that is possible. On the meta device nothing is checked.
     """
     key = architecture_key(model, None)
-    known = key is not None and (key, spec.fingerprint) in _CONFIRMED
+    known = key is not None and (key[0], spec.fingerprint) in _CONFIRMED
     if known or any(t.is_meta for t in tensors_of(model).values()):
         return
     if example_input is None:
@@ -50,4 +50,5 @@ def confirm(model: nn.Module, spec: Spec, example_input: ExampleInput | None = N
     args, kwargs = as_call(example_input)
     require_callable(model, args, kwargs)
     verify_spec(model, spec, args, kwargs, given=True)
-    remember(model, spec)
+    if key is not None:
+        remember(key, spec)

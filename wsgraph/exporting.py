@@ -6,7 +6,7 @@ import functools
 import gc
 import traceback
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from .quiet import quiet
 from .shell import shell
 from .verify import require_callable
 
+_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)  # themselves: what is derived may read the count
 _INSTEAD = (
     "trace a submodule that can be exported, as in trace(model.body, example_input), or describe the symmetry yourself "
     "and pass it: to_graph(model, example_input, spec=Spec(groups=..., params=...))"
@@ -33,14 +34,23 @@ def export(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> t
     """The program of an eval-mode shell of ``model``, decomposed where its operators are not understood."""
     if _dtypes(_pytree.tree_leaves((args, kwargs))) <= _dtypes(tensors_of(model).values()):  # others export would take
         with suppress(Exception):
-            return _exported(shell(model).eval(), args, kwargs)
-    private = shell(model).eval()
+            return _exported(_lean_shell(model), args, kwargs)
+    private = _lean_shell(model)
     if not any(t.is_meta for t in tensors_of(model).values()):  # there, forward may look for values that are not
         require_callable(private, args, kwargs)  # which may also set up what forward makes in its first call
     try:
         return _exported(private, args, kwargs)
     except Exception as error:
         raise _refusal(model, error) from error
+
+
+def _lean_shell(model: nn.Module) -> nn.Module:
+    """In eval mode, without the counts of batches that norms keep for training: an export pays for every tensor."""
+    private = shell(model).eval()
+    for part in private.modules():
+        if type(part) in _NORMS and not part.training:
+            part.register_buffer("num_batches_tracked", None)
+    return private
 
 
 def _dtypes(values: Iterable[Any]) -> set[torch.dtype]:
@@ -64,11 +74,18 @@ def _hurried() -> Iterator[None]:
     fx.config.do_not_emit_stack_traces = True
     gc.disable()
     try:
-        yield
+        with _unwritten():
+            yield
     finally:
         fx.config.do_not_emit_stack_traces = stacks
         if collecting:
             gc.enable()
+
+
+def _unwritten() -> AbstractContextManager[None]:
+    """Inside, graphs are written out as Python when that is run, not after every pass (a tenth of the time)."""
+    lazily = getattr(getattr(fx, "_lazy_graph_module", None), "_use_lazy_graph_module", None)  # private: it may go
+    return nullcontext() if lazily is None else lazily(True)
 
 
 def _refusal(model: nn.Module, error: BaseException) -> ValueError:

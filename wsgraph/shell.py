@@ -39,7 +39,8 @@ def rebuilt(module: nn.Module, tensors: Mapping[int, Tensor]) -> nn.Module:
     varies: parametrized ones refuse, LSTMs write to themselves, and a ``__deepcopy__`` may lose the new tensors.
     Wrappers are not copied, only what they wrap (see :mod:`wsgraph.wrappers`).
     """
-    reached, parts = _reached(module), parts_of(module)
+    reached = _reached(module)
+    parts = _modules_in(reached)
     # Results of earlier calls that modules keep as attributes cannot be copied with their gradient.
     results = {key: t.detach().clone() for key, t in reached.items() if isinstance(t, Tensor) and not t.is_leaf}
     new = {key: object.__new__(Unwrapped if is_wrapper(part) else type(part)) for key, part in parts.items()}
@@ -58,7 +59,11 @@ def rebuilt(module: nn.Module, tensors: Mapping[int, Tensor]) -> nn.Module:
 
 def parts_of(module: nn.Module) -> dict[int, nn.Module]:
     """The module and all it is made of or refers to, be it in lists, dicts or plain attributes, by id."""
-    return {key: thing for key, thing in _reached(module).items() if isinstance(thing, nn.Module)}
+    return _modules_in(_reached(module))
+
+
+def _modules_in(reached: Mapping[int, Any]) -> dict[int, nn.Module]:
+    return {key: thing for key, thing in reached.items() if isinstance(thing, nn.Module)}
 
 
 def _reached(module: nn.Module) -> dict[int, Any]:

@@ -79,7 +79,7 @@ def trace(model: nn.Module, example_input: ExampleInput | None = None, *, verify
         if verify and not any(t.is_meta for t in tensors_of(model).values()):
             verify_spec(model, spec, args, kwargs)
         if verify and key is not None:
-            remember(model, spec)
+            remember(key, spec)
         if key is not None:
             _CACHE[key] = (spec, verify)
             while len(_CACHE) > _CACHE_SIZE:
@@ -205,13 +205,16 @@ def _build_spec(
         )
     groups = names.groups({g for p in entries for axis in p.axes for g in axis.groups})
     found = find_scalings(program, env, names, Spec(groups, entries))
-    return Spec(groups, entries, [_with_tied(scaling, owner, tensors) for scaling in found])
+    tied: dict[str, list[str]] = {}
+    for name, tensor in tensors.items():
+        tied.setdefault(owner.get(id(tensor), name), []).append(name)
+    return Spec(groups, entries, [_with_tied(scaling, tied) for scaling in found])
 
 
-def _with_tied(scaling: Scaling, owner: Mapping[int, str], tensors: Mapping[str, Tensor]) -> Scaling:
+def _with_tied(scaling: Scaling, tied: Mapping[str, Sequence[str]]) -> Scaling:
     """The scaling with every name of the parameters it scales."""
 
     def names(slots: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
-        return tuple((name, dim) for known, dim in slots for name, t in tensors.items() if owner.get(id(t)) == known)
+        return tuple((name, dim) for known, dim in slots for name in tied[known])
 
     return Scaling(scaling.group, names(scaling.up), names(scaling.down))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +20,7 @@ from .randomness import OwnDraws, seeded
 from .rescale import random_factors, rescale
 from .shell import shell
 from .spec import Spec
-from .ties import map_tied
+from .ties import untied
 
 TOLERANCE = {torch.float64: 1e-7, torch.float32: 1e-3}
 LOWER = (torch.float32, torch.bfloat16, torch.float16)
@@ -78,6 +77,11 @@ class _Trial:
         """What it answers with other weights."""
         return _run(with_tensors(self.model, tensors).eval(), self.args, self.kwargs, self.double)
 
+    @torch.no_grad()
+    def spent(self) -> list[Tensor]:
+        """What it answers now, whatever was done to its weights; it may be changed by that and is of no use after."""
+        return _run(self.model, self.args, self.kwargs, self.double)
+
     def change(self, tensors: Mapping[str, Tensor]) -> float | None:
         """How far other weights move the answer; ``None`` if they do not."""
         return error(self.outputs, self.with_weights(tensors))
@@ -89,7 +93,8 @@ def _changes(make: Callable[[], _Trial], spec: Spec, generator: torch.Generator)
     factors = random_factors(spec, 0.5, 2.0, generator)
     permutation = _moving(Permutation.random(spec, generator))
     trial = make()
-    if (together := trial.change(rescale(_spent(permutation, trial.model), spec, factors, inplace=True))) is None:
+    _move(trial.model, permutation, factors)
+    if (together := error(trial.outputs, trial.spent())) is None:
         return None
     trial = make()
     copy, tensors = trial.model, tensors_of(trial.model)
@@ -103,18 +108,12 @@ def _changes(make: Callable[[], _Trial], spec: Spec, generator: torch.Generator)
     return f"permuting all groups of {type(copy).__name__} together {_CHANGES.format(together)}"
 
 
-def _spent(permutation: Permutation, model: nn.Module) -> dict[str, Tensor]:
-    """The permuted weights of a model, which loses its own one by one: new memory is what costs most."""
+def _move(model: nn.Module, permutation: Permutation, factors: Sequence[Tensor]) -> None:
+    """Permute and rescale the weights of a model inside it, one by one: new memory is what costs most."""
     tensors = tensors_of(model)
-    names = Counter(map(id, tensors.values()))
-
-    def move(name: str, tensor: Tensor) -> Tensor:
-        new = permutation.permute(name, tensor)
-        if names[id(tensor)] == 1:
-            tensor.data = tensor.new_empty(0)
-        return new
-
-    return map_tied(tensors, move, kind=lambda name: permutation.spec.params[name].axes)
+    for name, tensor in untied(tensors).items():
+        tensor.data = permutation.permute(name, tensor.data)
+    rescale(tensors, permutation.spec, factors, inplace=True)
 
 
 def _moving(permutation: Permutation) -> Permutation:

@@ -1,9 +1,11 @@
+from types import SimpleNamespace
+
 import pytest
 import torch
 from networks import Net
 from torch import nn
 
-from wsgraph import trace
+from wsgraph import exporting, trace
 
 
 def layers(forward, **buffers):
@@ -48,3 +50,34 @@ def test_no_branch_is_blamed_for_anything_else():
     assert "branch" not in str(error.value)
     assert "torch.where" not in str(error.value)
     assert "test_exporting.py, line " in str(error.value)
+
+
+def norm_between(norm):
+    return nn.Sequential(nn.Linear(4, 6), norm, nn.ReLU(), nn.Linear(6, 2))
+
+
+def test_counts_of_batches_are_not_exported():
+    model, x = norm_between(nn.BatchNorm1d(6)), torch.randn(3, 4)
+    buffers = exporting.export(model, (x,), {}).graph_signature.buffers
+    assert list(buffers) == ["1.running_mean", "1.running_var"]
+    assert model[1].num_batches_tracked == 0
+    assert trace(model, x).params["1.num_batches_tracked"].axes == ()
+
+
+class Counting(nn.BatchNorm1d):
+    """Its scale depends on how many batches it has seen."""
+
+    def forward(self, x):
+        return super().forward(x) * (1 + self.num_batches_tracked)
+
+
+def test_a_norm_of_your_own_may_read_its_count():
+    model, x = norm_between(Counting(6)), torch.randn(3, 4)
+    assert "1.num_batches_tracked" in exporting.export(model, (x,), {}).graph_signature.buffers
+    assert [group.name for group in trace(model, x).free] == ["0"]
+
+
+def test_a_private_name_of_torch_may_go(monkeypatch):
+    monkeypatch.setattr(exporting, "fx", SimpleNamespace())
+    with exporting._unwritten():
+        pass

@@ -38,6 +38,15 @@ def state(model):
     return {k: v.detach() for k, v in model.state_dict().items()}
 
 
+@pytest.mark.parametrize("kernel", [(), (1,), (1, 1), (3, 3)])
+@pytest.mark.parametrize("contiguous", [True, False])
+def test_both_axes_of_a_weight_are_indexed(kernel, contiguous):
+    spec = Spec([Group("out", 5), Group("in", 4)], [Param("weight", ("out", "in", *kernel), "weight", reads=1)])
+    weight = torch.randn(5, 4, *kernel) if contiguous else torch.randn(4, 5, *kernel).transpose(0, 1)
+    p = Permutation.random(spec)
+    assert torch.equal(p.apply({"weight": weight})["weight"], weight[p.maps["out"]][:, p.maps["in"]])
+
+
 # ------------------------------------------------------------------------------------------------- the function stays
 
 
