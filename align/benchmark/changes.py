@@ -12,6 +12,8 @@ ENCODER: dict[str, dict[str, Any]] = {
     "32 messages": {"messages": 32},
     "1 basis function": {"basis": 1},
     "4 basis functions": {"basis": 4},
+    "128 channels": {"hidden": 128, "messages": 128},
+    "grid codes": {"codes": "grid"},
 }
 """Variants of :class:`wsgraph.EncoderConfig`."""
 TRAINING: dict[str, dict[str, Any]] = {
@@ -33,6 +35,10 @@ TRAINING: dict[str, dict[str, Any]] = {
     "lr 5e-4": {"lr": 5e-4},
     "lr 5e-3": {"lr": 5e-3},
     "EMA 0.98": {"ema": 0.98},
+    "clip 0.05": {"clip": 0.05},
+    "12 unlabelled pairs, 4 labelled": {"pairs": 12, "labelled": 4},
+    "15 unlabelled pairs, 1 labelled": {"pairs": 15, "labelled": 1},
+    "alignment loss twice": {"alignment": 2.0},
 }
 """Variants of :class:`~align.learning.trainer.TrainConfig`."""
 VARIANTS = {"encoder": ENCODER, "training": TRAINING}

@@ -33,14 +33,17 @@ from .activation_matching import TooFewError
 from .registry import Request, run
 
 OPTIMISING = "deep_align+sinkhorn"
-CANDIDATES = ("weight_matching", "deep_align", "deep_align+weight_matching", "activation_matching", OPTIMISING)
-"""What is tried, in this order as long as the budget lasts; the last one for small networks and enough data."""
+CLOSED_FORM = "covariance_matching"
+CANDIDATES = (
+    "weight_matching", "deep_align", CLOSED_FORM, "deep_align+weight_matching", "activation_matching", OPTIMISING
+)  # fmt: skip
+"""What is tried, in this order as long as the budget lasts; the last one where there is enough data."""
 UNSEEN = "deep_align"
 """What to trust where nothing can be judged; ``python -m align.benchmark zero-shot`` compares it with the others."""
 LARGE = 50_000_000
 """Weights above which only weight matching is tried, unless a budget allows more."""
-OPTIMISED = 2_000_000
-"""Weights up to which permutations are optimised, too, for some iterations."""
+SMALL = 2_000_000
+"""Weights up to which covariances are cheap, and permutations are optimised for some iterations."""
 ITERATIONS = 25
 LEAST = 256
 """Samples of the caller's below which permutations are not optimised on them: the judge could not tell."""
@@ -77,7 +80,7 @@ def auto(
     judge = _judge(request, sight, loss, output)
     tried: list[tuple[Candidate, Alignment]] = []
     for method in CANDIDATES:
-        if method == OPTIMISING and (sight.optimised is None or size > OPTIMISED):
+        if (method in (CLOSED_FORM, OPTIMISING) and size > SMALL) or (method == OPTIMISING and sight.optimised is None):
             continue
         if tried and budget is not None and time.perf_counter() - start > budget:
             break

@@ -129,4 +129,10 @@ def test_the_loss_can_be_chosen():
 
 def test_one_sample_judges_what_needs_no_data(pair):
     found = align.match(*pair, data=points(1)[0])
-    assert [candidate.method for candidate in found.candidates] == list(auto.CANDIDATES[:3])
+    assert [candidate.method for candidate in found.candidates] == list(auto.CANDIDATES[:4])
+
+
+def test_covariances_are_for_small_networks(pair, monkeypatch):
+    monkeypatch.setattr(auto, "SMALL", 10)
+    tried = [candidate.method for candidate in align.match(*pair, data=points(512)).candidates]
+    assert tried == [m for m in auto.CANDIDATES if m not in ("covariance_matching", "deep_align+sinkhorn")]
