@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from hydra import compose, initialize_config_dir
@@ -79,7 +79,7 @@ def read(name: str, words: Sequence[str] = ()) -> Settings:
     if name not in names():
         raise ValueError(f"no experiment {name!r}; choose one of {', '.join(names())}")
     with initialize_config_dir(str(config_folder()), version_base="1.3"):
-        config = compose(f"{GROUP}/{name}", overrides=list(words))
+        config = compose(f"{GROUP}/{name}", overrides=[_override(word) for word in words])
     data: dict[str, Any] = OmegaConf.to_container(config)  # type: ignore[assignment]
     scales, scale = data.pop("scales"), data["scale"]
     if scale not in SCALES:
@@ -99,6 +99,11 @@ def read(name: str, words: Sequence[str] = ()) -> Settings:
     found = {k: tuple(v) for k, v in variants.items()} if variants is not None else None
     given = {**chosen, **{k: v for k, v in data.items() if k not in chosen or _named(k, words)}}
     return plain.build(Settings, {**given, "families": families, "variants": found})
+
+
+def _override(word: str) -> str:
+    """Hydra refuses to set what a file leaves to the defaults of :class:`Settings`, unless it is told to add it."""
+    return f"++{word}" if word.partition("=")[0] in {f.name for f in fields(Settings)} else word
 
 
 def _chosen(families: Mapping[str, Any], words: Sequence[str]) -> dict[str, Any]:

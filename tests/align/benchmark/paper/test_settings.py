@@ -22,8 +22,9 @@ def test_every_experiment_composes(name):
         assert train_config(config).steps > 0
 
 
-def test_a_word_outdoes_the_scale():
-    assert read("mlp", ["scale=smoke", "+pairs=7"]).pairs == 7
+@pytest.mark.parametrize("word", ["pairs=7", "+pairs=7", "++pairs=7"])
+def test_a_word_outdoes_the_scale(word):
+    assert read("mlp", ["scale=smoke", word]).pairs == 7
     assert read("mlp", ["scale=smoke"]).pairs == 2
 
 
