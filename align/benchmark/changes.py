@@ -39,6 +39,7 @@ TRAINING: dict[str, dict[str, Any]] = {
     "12 unlabelled pairs, 4 labelled": {"pairs": 12, "labelled": 4},
     "15 unlabelled pairs, 1 labelled": {"pairs": 15, "labelled": 1},
     "alignment loss twice": {"alignment": 2.0},
+    "alignment loss fades": {"alignment_end": 0.0},
 }
 """Variants of :class:`~align.learning.trainer.TrainConfig`."""
 VARIANTS = {"encoder": ENCODER, "training": TRAINING}

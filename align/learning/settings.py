@@ -16,6 +16,7 @@ LEAST_OF = {
         "supervised",
         "lmc",
         "alignment",
+        "alignment_end",
         "noise",
         "noise_end",
         "validate",
@@ -43,6 +44,8 @@ class TrainConfig:
         supervised: Weight of ℓ_supervised.
         lmc: Weight of ℓ_LMC.
         alignment: Weight of ℓ_alignment; networks that fit signals of their own (INRs) go without it, as in the paper.
+        alignment_end: Weight that it changes to by the end, step by step; ``None``: it stays. Close weights are a guide
+            at first and mislead in the end: what is nearest is not what averages best.
         noise: Gaussian noise of the augmented copies, relative to each tensor's scale.
         noise_end: Noise that it grows (or falls) to by the end, in :data:`STAGES` equal stages; ``None``: it stays.
         mask: Share of their weights that is set to zero.
@@ -67,6 +70,7 @@ class TrainConfig:
     supervised: float = 1.0
     lmc: float = 1.0
     alignment: float = 1.0
+    alignment_end: float | None = None
     noise: float = 0.02
     noise_end: float | None = None
     mask: float = 0.05
@@ -94,7 +98,9 @@ class TrainConfig:
         if not (self.supervised or self.lmc or self.alignment):
             raise ValueError("supervised, lmc and alignment are all 0: there is no loss to train with")
 
-    def weights(self, zoo: Zoo) -> dict[str, float]:
-        """Weights of the losses that count for a zoo; others are not computed."""
-        weights = {"supervised": self.supervised, "lmc": self.lmc, "alignment": self.alignment}
+    def weights(self, zoo: Zoo, step: int = 0) -> dict[str, float]:
+        """Weights of the losses that count for a zoo at a step; others are not computed."""
+        end = self.alignment if self.alignment_end is None else self.alignment_end
+        alignment = self.alignment + (end - self.alignment) * step / max(1, self.steps - 1)
+        weights = {"supervised": self.supervised, "lmc": self.lmc, "alignment": alignment}
         return {k: w for k, w in weights.items() if w and not (k == "alignment" and zoo.task.own)}

@@ -51,7 +51,7 @@ def step_losses(
         return losses.alignment(left, moved, zoo.spec)
 
     known = {"supervised": supervised, "lmc": lmc, "alignment": alignment}
-    return {name: known[name]() for name in config.weights(zoo)}
+    return {name: known[name]() for name in config.weights(zoo, step)}
 
 
 def stack(networks: Sequence[Mapping[str, Tensor]]) -> Tensors:

@@ -133,7 +133,7 @@ class _Run:
         """One step of the optimiser; returns the losses, mean over all processes."""
         # Fabric's own autocast reaches a marked method under ddp only.
         parts = step_losses(self.model, plain, labelled, self.config, k, self.fabric.autocast)
-        weights = self.config.weights(plain[0].zoo)
+        weights = self.config.weights(plain[0].zoo, k)
         total = torch.stack([w * parts[name] for name, w in weights.items()]).sum()
         for group in self.optimiser.param_groups:
             group["lr"] = self.config.lr * _rate(k, self.config.steps)

@@ -95,3 +95,10 @@ def test_samples_depend_on_the_step_alone(wave_zoo):
     again, _ = task_batch(plain[:1], config, 7)
     torch.testing.assert_close(x, again)
     assert not torch.equal(x, task_batch(plain, config, 8)[0])
+
+
+def test_the_weight_of_a_loss_may_fade(tiny_zoo):
+    config = TrainConfig(steps=5, alignment=1.0, alignment_end=0.0)
+    assert [config.weights(tiny_zoo, k).get("alignment", 0.0) for k in range(5)] == [1.0, 0.75, 0.5, 0.25, 0.0]
+    assert {TrainConfig(steps=5).weights(tiny_zoo, k)["alignment"] for k in range(5)} == {1.0}
+    assert set(step_losses(DeepAlign(SMALL), *pairs(tiny_zoo), config, 4)) == {"supervised", "lmc"}
