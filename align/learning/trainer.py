@@ -217,12 +217,14 @@ class _Run:
 
     def _take(self, saved: Mapping[str, Any]) -> int:
         """Go on from what a checkpoint holds."""
-        more = self.config.steps > saved["run"]["training"]["steps"]
+        # What a version before did not know of, it did as the default does.
+        run = {**saved["run"], "training": {**asdict(TrainConfig()), **saved["run"]["training"]}}
+        more = self.config.steps > run["training"]["steps"]
         for part, now in self.settings.items():
-            agreed = {**now, "steps": saved["run"][part]["steps"]} if part == "training" and more else now
-            if saved["run"][part] != agreed:
+            agreed = {**now, "steps": run[part]["steps"]} if part == "training" and more else now
+            if run[part] != agreed:
                 raise ValueError(
-                    f"the checkpoint in {self.folder} is of another run: its {part} is\n  {saved['run'][part]}\n"
+                    f"the checkpoint in {self.folder} is of another run: its {part} is\n  {run[part]}\n"
                     f"but now\n  {now}\nChoose another output folder, or start anew with resume=never."
                 )
         self.aligner.load_state_dict(saved["aligner"])

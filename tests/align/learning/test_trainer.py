@@ -72,6 +72,19 @@ def test_a_checkpoint_of_another_run_is_refused(tiny_zoo, tmp_path):
         run([tiny_zoo], tmp_path, resume=True, steps=1, checkpoint=1)
 
 
+def test_a_run_goes_on_that_knew_fewer_settings(tiny_zoo, tmp_path):
+    """A version before had no ``alignment_end``, and did what its default does."""
+    run([tiny_zoo], tmp_path, steps=1, checkpoint=1)
+    saved = load_checkpoint(tmp_path)
+    del saved["run"]["training"]["alignment_end"]
+    save_checkpoint(tmp_path, saved)
+    seen, _ = run([tiny_zoo], tmp_path, resume=True, steps=2, checkpoint=1)
+    assert list(seen) == [2]
+    save_checkpoint(tmp_path, saved)
+    with pytest.raises(ValueError, match="of another run: its training is"):
+        run([tiny_zoo], tmp_path, resume=True, steps=2, checkpoint=1, alignment_end=0.0)
+
+
 @pytest.mark.parametrize("ema", [0.0, 0.9])
 def test_a_resumed_run_equals_an_uninterrupted_one(tiny_zoo, tmp_path, ema):
     options = {"steps": 8, "validate": 3, "ema": ema}
