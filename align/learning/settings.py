@@ -101,6 +101,6 @@ class TrainConfig:
     def weights(self, zoo: Zoo, step: int = 0) -> dict[str, float]:
         """Weights of the losses that count for a zoo at a step; others are not computed."""
         end = self.alignment if self.alignment_end is None else self.alignment_end
-        alignment = self.alignment + (end - self.alignment) * step / max(1, self.steps - 1)
+        alignment = self.alignment + (end - self.alignment) * step / max(1, self.steps)
         weights = {"supervised": self.supervised, "lmc": self.lmc, "alignment": alignment}
         return {k: w for k, w in weights.items() if w and not (k == "alignment" and zoo.task.own)}
