@@ -14,6 +14,7 @@ from ..judging.barrier import Barrier
 from ..judging.compare import with_error
 from ..judging.evaluation import line_barrier
 from ..matching import match
+from ..methods.auto import ITERATIONS
 from ..methods.registry import takes
 from ..progress import progress
 from ..zoo import Zoo
@@ -26,6 +27,8 @@ METHODS: dict[str, tuple[str, str | None]] = {
     "activation matching, noise": ("activation_matching", "noise"),
     "deep align": ("deep_align", None),
     "deep align + weight matching": ("deep_align+weight_matching", None),
+    "deep align + Sinkhorn, noise": ("deep_align+sinkhorn", "noise"),
+    "deep align + Sinkhorn, dreams": ("deep_align+sinkhorn", "dreams"),
     "auto": ("auto", None),
     "auto, 2,000 labelled images": ("auto", "labelled"),
 }
@@ -59,10 +62,12 @@ def _moved(zoo: Zoo, pair: tuple[int, int], method: str, data: str | None, align
     """The second network of a pair, aligned to the first."""
     a, b = (zoo.module(n) for n in pair)
     x, y = (t[:SEEN] for t in zoo.task.samples("train", zoo.config.item_of(pair[0])))
-    given: dict[str | None, Any] = {None: None, "inputs": x, "labelled": (x, y), "noise": "noise"}
+    given: dict[str | None, Any] = {None: None, "inputs": x, "labelled": (x, y), "noise": "noise", "dreams": "dreams"}
     options: dict[str, Any] = {"aligner": aligner} if takes(method, "aligner") else {}
-    if method == "auto":
+    if method == "auto" or method.endswith("sinkhorn"):
         options["loss"] = zoo.task.loss
+    if method.endswith("sinkhorn"):
+        options["iterations"] = ITERATIONS
     return match(a, b, method, example_input=x[:2], data=given[data], **options).apply(b)
 
 

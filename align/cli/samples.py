@@ -8,6 +8,7 @@ from ..data import DataSet, load
 from ..data.catalogue import CATALOGUE
 from ..data.own import own_data
 from ..running.batches import NOISE, Samples
+from ..running.dreams import DREAMS
 from .options import Shape
 
 MOST = 5_000
@@ -15,8 +16,8 @@ MOST = 5_000
 
 
 def to_learn_from(text: str | None, shape: Shape | None) -> Samples:
-    """What ``--data`` names, for aligners and repairs: training samples, ``"noise"``, or nothing."""
-    if text is None or text == NOISE:
+    """What ``--data`` names, for aligners and repairs: training samples, what is drawn, or nothing."""
+    if text in (None, NOISE, DREAMS):
         return text
     found = samples(text, "train", shape)
     return tuple(part[:MOST] for part in found) if isinstance(found, tuple) else found[:MOST]

@@ -2,14 +2,14 @@
 
 Weight distance misleads (it prefers weight matching always), so candidates are judged by what people want of them:
 that the average of a and the permuted b answers well. With labels that is its loss; without them, how far its answers
-are from the mean answers of both networks, on the inputs at hand or on noise.
+are from the mean answers of both networks, on the inputs at hand or on dreamed ones (:mod:`align.running.dreams`).
 """
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -27,6 +27,7 @@ from ..running.answers import Output, logits
 from ..running.batches import NOISE, Samples, is_pair
 from ..running.batchnorm import reset_batchnorm
 from ..running.consensus import answered, probes
+from ..running.dreams import DREAMS, dreams, first_layers, overlapping
 from ..running.interpolation import interpolate
 from ..running.outputs import Loss, evaluate
 from .activation_matching import TooFewError
@@ -37,7 +38,7 @@ CLOSED_FORM = "covariance_matching"
 CANDIDATES = (
     "weight_matching", "deep_align", CLOSED_FORM, "deep_align+weight_matching", "activation_matching", OPTIMISING
 )  # fmt: skip
-"""What is tried, in this order as long as the budget lasts; the last one where there is enough data."""
+"""What is tried, in this order as long as the budget lasts; the last one where there is enough data, or dreams are."""
 UNSEEN = "deep_align"
 """What to trust where nothing can be judged; ``python -m align.benchmark zero-shot`` compares it with the others."""
 LARGE = 50_000_000
@@ -50,7 +51,8 @@ LEAST = 256
 PROBES = 1_000
 """Inputs drawn where no data is given."""
 DOUBT = 0.6
-"""Noise is a weak witness: by it, the learned aligner is overruled only where another is better by far."""
+"""What is drawn is a weak witness: by it, the learned aligner is overruled only where another is better by far."""
+LEARNED = ("deep_align", OPTIMISING)
 Judge = Callable[[Permutation], float]
 
 
@@ -63,7 +65,7 @@ def auto(
     nothing is judged.
 
     Args:
-        request: The networks; data with targets, without, ``"noise"`` or none.
+        request: The networks; data with targets, without, ``"noise"``, or ``"dreams"``, as if there is none.
         loss: Of outputs and targets.
         budget: Seconds after which nothing more is tried; at least one candidate always is.
         output: Picks the tensor that the loss is about; by default what is returned, or its ``logits``.
@@ -87,7 +89,7 @@ def auto(
         with suppress(TooFewError):  # one input can judge the others
             found = _run(method, request, sight, loss, output)
             tried.append((Candidate(method, judge(found.permutation), found.elapsed), found))
-    trust = {"deep_align": 1 - DOUBT} if sight.drawn else {}
+    trust = dict.fromkeys(LEARNED, 1 - DOUBT) if sight.drawn else {}
     _, best = min(tried, key=lambda pair: (pair[0].score or 0.0) * trust.get(pair[0].method, 1.0))
     return best.replace(candidates=[candidate for candidate, _ in tried], elapsed=time.perf_counter() - start)
 
@@ -100,7 +102,7 @@ class Sight:
         judged: The judge's samples.
         matched: What activations are matched on.
         optimised: What permutations are optimised on, none of the judge's samples; ``None`` if they are too few.
-        drawn: Whether there is no data, and noise stands for it.
+        drawn: Whether there is no data, and something drawn stands for it.
     """
 
     judged: Samples
@@ -118,15 +120,33 @@ def _sight(request: Request) -> Sight | None:
         return Sight((data[0][1::2], data[1][1::2]), data, (data[0][::2], data[1][::2]))
     if data is not None and not isinstance(data, str):
         return Sight(data, data)
-    samples = request.samples or PROBES
     try:
-        drawn = probes(request.a, data or NOISE, request.example_input, samples, request.fork().generator)
-        noise = torch.cat(list(drawn))
+        noise = torch.cat(list(_probes(request)))
     except (TypeError, ValueError):
         if data is not None:
             raise
         return None
-    return Sight(noise, noise, drawn=True)
+    if data == NOISE or not noise.is_floating_point():  # random tokens
+        return Sight(noise, noise, drawn=True)
+    return _dreamed(request, noise)
+
+
+def _probes(request: Request) -> Iterator[Tensor]:
+    kind = NOISE if request.data in (None, DREAMS) else request.data
+    return probes(request.a, kind, request.example_input, request.samples or PROBES, request.fork().generator)
+
+
+def _dreamed(request: Request, noise: Tensor) -> Sight:
+    """Dreams to judge on and to optimise on, and noise for activations, which correlate as well on it.
+
+    Optimised on dreams, permutations are better on data too, unless there are convolutions at the inputs (dreams have
+    their textures, and no more) or BatchNorm (whose statistics are those of the data).
+    """
+    spec = request.graphs()[0].spec
+    count = (request.samples or PROBES) * 2
+    x = dreams((request.a, request.b), spec, request.example_input, count, request.fork().generator)
+    sound = not _norms(request.a) and not any(map(overlapping, first_layers(request.a, spec)))
+    return Sight(x[1::2], noise, x[::2] if sound else None, drawn=True)
 
 
 def _unjudged(request: Request, method: str) -> Alignment:
@@ -152,10 +172,10 @@ def _without(request: Request) -> Request:
 
 def _judge(request: Request, sight: Sight, loss: Loss, output: Output) -> Judge:
     """Loss half way between a and a permuted b, BatchNorm's statistics measured on what there is."""
-    norms = any(isinstance(m, _BatchNorm) and m.track_running_stats for m in request.a.modules())
+    norms = _norms(request.a)
     first, second = request.a, request.b
     if norms and sight.drawn:
-        # Noise has other statistics than data. All three networks are to be asked with those of the noise.
+        # Dreams have other statistics than data. All three networks are to be asked with those of the dreams.
         first, second = (reset_batchnorm(shell(m), None, sight.judged) for m in (first, second))
     data, own = answered(first, second, sight.judged, loss, output=output)
     a, b, template = tensors_of(first), tensors_of(second), shell(first).eval()
@@ -167,3 +187,7 @@ def _judge(request: Request, sight: Sight, loss: Loss, output: Output) -> Judge:
         return float(evaluate(template, [middle], own, data, output)[0])
 
     return judge
+
+
+def _norms(network: nn.Module) -> bool:
+    return any(isinstance(m, _BatchNorm) and m.track_running_stats for m in network.modules())

@@ -29,6 +29,7 @@ from wsgraph.randomness import seeded
 
 from ..alignment import Alignment
 from ..running.batches import Samples, require_samples
+from ..running.dreams import DREAMS, dreams
 from ..running.networks import as_graph, require_modules
 
 OPTIONAL = ("data", "samples", "aligner")
@@ -46,7 +47,7 @@ class Request:
         b: The network to permute, likewise.
         init: The result of the method before, to start from.
         data: Samples to run the networks on.
-        samples: How many inputs ``data="noise"`` draws.
+        samples: How many inputs ``data="noise"`` and ``data="dreams"`` draw.
         example_input: Needed where the input's shape cannot be inferred.
         spec: The symmetry of both; traced when omitted.
         generator: Of everything drawn.
@@ -67,6 +68,15 @@ class Request:
         """Both networks as graphs."""
         a, b = (as_graph(network, self.example_input, self.spec) for network in (self.a, self.b))
         return a, b
+
+    def dreamed(self) -> Request:
+        """The same with inputs for data that is a dream (:mod:`align.running.dreams`)."""
+        if not (isinstance(self.data, str) and self.data == DREAMS):
+            return self
+        require_modules("only what runs has dreams, so that data='dreams'", (self.a, self.b))
+        spec = self.graphs()[0].spec
+        found = dreams((self.a, self.b), spec, self.example_input, self.samples, self.fork().generator)
+        return replace(self, data=found, samples=None)
 
     def fork(self) -> Request:
         """The same with a generator of its own, so that methods tried one after the other draw the same numbers."""
@@ -126,7 +136,8 @@ class Method:
         return tuple(name for name in self._parameters if name not in (*PARTS, WHOLE))
 
     def __call__(self, request: Request, **options: Any) -> Alignment:
-        known = {part: getattr(request, part) for part in PARTS} | {WHOLE: request}
+        asked = request.dreamed() if "data" in self._parameters else request
+        known = {part: getattr(asked, part) for part in PARTS} | {WHOLE: request}
         return self.function(**{name: known[name] for name in self._parameters if name in known}, **options)
 
 
@@ -206,7 +217,7 @@ def require_request(chain: str, request: Request, options: Mapping[str, Any], co
         if method.needs_modules:
             require_modules(f"{method.name} runs the networks", (request.a, request.b))
         if method.needs_data and request.data is None:
-            noise = "data=inputs, data=(inputs, targets), a loader, or data='noise'"
+            noise = "data=inputs, data=(inputs, targets), a loader, data='noise' or data='dreams'"
             hint = noise if "samples" in method.takes else "data=(inputs, targets) or a loader of such pairs"
             raise ValueError(f"{method.name} needs data: pass {hint}")
     for name in options:

@@ -54,7 +54,7 @@ def input_batches(
         yield from (x for x, _ in batches(data, model))
         return
     if data != NOISE:
-        raise ValueError(f"data is {data!r}, expected tensors, a loader or {NOISE!r}")
+        raise ValueError(f"data is {data!r}, expected tensors, a loader, {NOISE!r} or, of align.match, 'dreams'")
     example = infer_example_input(model) if example_input is None else example_input
     if not isinstance(example, Tensor) or not example.is_floating_point():
         kind = example.dtype if isinstance(example, Tensor) else f"a {type(example).__name__} of"
@@ -70,7 +70,7 @@ def require_samples(data: Samples, samples: int | None) -> None:
     if samples is None:
         return
     if not isinstance(data, str):
-        raise ValueError(f"samples={samples} says how much noise to draw, but data is not {NOISE!r}; leave samples out")
+        raise ValueError(f"samples={samples} says how many inputs to draw, but data is given; leave samples out")
     if not isinstance(samples, int) or samples < 2:
         raise ValueError(f"samples={samples!r}, expected a whole number of at least 2, to see how neurons vary")
 

@@ -65,6 +65,17 @@ def test_with_enough_data_permutations_are_optimised_and_judged_on_other_samples
     assert optimised.score <= 1.05 * deep.score
 
 
+def test_without_data_permutations_are_optimised_on_dreams_where_these_are_sound(pair):
+    dense = align.match(*pair)
+    assert dense.candidates[-1].method == "deep_align+sinkhorn"
+    assert align.match(*pair, data="dreams").permutation == dense.permutation
+    norm = align.match(trained(0, norm=True), trained(1, norm=True))
+    convolutional = align.match(*(nn.Sequential(nn.Conv2d(1, 6, 3), nn.ReLU(), nn.Flatten(), nn.Linear(24, 3))
+                                  for _ in range(2)), example_input=torch.zeros(2, 1, 4, 4))  # fmt: skip
+    for found in (norm, convolutional):
+        assert [c.method for c in found.candidates] == list(auto.CANDIDATES[:-1])
+
+
 @pytest.mark.parametrize("data", [None, "noise", "inputs"])
 def test_without_labels_the_networks_are_the_judges(pair, data):
     a, b = pair
@@ -109,7 +120,7 @@ def test_a_budget_bounds_what_is_tried(pair):
 def test_large_networks_are_matched_by_weights_unless_a_budget_allows_more(pair, monkeypatch):
     monkeypatch.setattr(auto, "LARGE", 10)
     assert [(c.method, c.score) for c in align.match(*pair).candidates] == [("weight_matching", None)]
-    assert len(align.match(*pair, budget=600.0).candidates) == len(auto.CANDIDATES) - 1
+    assert len(align.match(*pair, budget=600.0).candidates) == len(auto.CANDIDATES)
 
 
 def test_tokens_are_drawn_for_networks_that_read_them():

@@ -81,7 +81,7 @@ def test_noise():
         ([], ValueError, "data is empty"),
         (X[:0], ValueError, "data is empty"),
         ([{"x": 3}], TypeError, "loader yields a dict.*dicts of tensors with their targets as 'labels'"),
-        ("noize", ValueError, "'noize', expected tensors, a loader or 'noise'"),
+        ("noize", ValueError, "'noize', expected tensors, a loader, 'noise' or, of align.match, 'dreams'"),
     ],
 )
 def test_errors(data, error, message):
@@ -101,7 +101,7 @@ def test_as_much_noise_as_asked_for(samples):
     [
         ("noise", 1, "samples=1, expected a whole number of at least 2"),
         ("noise", 0.5, "samples=0.5, expected a whole number"),
-        (torch.zeros(3, 4), 2, "but data is not 'noise'; leave samples out"),
+        (torch.zeros(3, 4), 2, "but data is given; leave samples out"),
     ],
 )
 def test_a_number_of_samples_that_makes_no_sense(data, samples, message):
