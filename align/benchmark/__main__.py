@@ -85,7 +85,21 @@ def _parser() -> argparse.ArgumentParser:
     card = add("card", _card, "write the model card of the bundled aligner from its run folder and zero-shot results")
     card.add_argument("folder", type=Path, help="the folder of the training that made it (output= of align.train)")
     card.add_argument("--results", type=Path, default=Path("results/zero-shot"), help="folder of zero-shot results")
+    page = add("page", _page, "write the tables of results/ into the page that has places for them")
+    page.add_argument("page", type=Path, nargs="?", default=Path("docs/results.md"), help="default: docs/results.md")
+    page.add_argument("--results", type=Path, default=Path("results"), help="folder of the tables")
     return parser
+
+
+def _page(args: argparse.Namespace) -> None:
+    from .page import fill
+
+    try:
+        found = fill(args.page, args.results)
+    except (OSError, ValueError) as error:
+        sys.exit(str(error))
+    for name, there in found.items():
+        print(f"{name}: {'written' if there else 'not there, left as it was'}")
 
 
 def _zero_shot(args: argparse.Namespace) -> None:
