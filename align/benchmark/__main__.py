@@ -92,6 +92,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _page(args: argparse.Namespace) -> None:
+    from rich.console import Console
+
     from .page import fill
 
     try:
@@ -99,7 +101,7 @@ def _page(args: argparse.Namespace) -> None:
     except (OSError, ValueError) as error:
         sys.exit(str(error))
     for name, there in found.items():
-        print(f"{name}: {'written' if there else 'not there, left as it was'}")
+        Console(markup=False).print(f"{name}: {'written' if there else 'not there, left as it was'}", soft_wrap=True)
 
 
 def _zero_shot(args: argparse.Namespace) -> None:

@@ -126,9 +126,10 @@ def _sight(request: Request) -> Sight | None:
         if data is not None:
             raise
         return None
-    if data == NOISE or not noise.is_floating_point():  # random tokens
+    if data == NOISE or not noise.is_floating_point() or not _dreams_are_sound(request):
         return Sight(noise, noise, drawn=True)
-    return _dreamed(request, noise)
+    dreamed = _dreams(request)
+    return Sight(dreamed[1::2], noise, dreamed[::2], drawn=True)
 
 
 def _probes(request: Request) -> Iterator[Tensor]:
@@ -136,17 +137,20 @@ def _probes(request: Request) -> Iterator[Tensor]:
     return probes(request.a, kind, request.example_input, request.samples or PROBES, request.fork().generator)
 
 
-def _dreamed(request: Request, noise: Tensor) -> Sight:
-    """Dreams to judge on and to optimise on, and noise for activations, which correlate as well on it.
-
-    Optimised on dreams, permutations are better on data too, unless there are convolutions at the inputs (dreams have
-    their textures, and no more) or BatchNorm (whose statistics are those of the data).
-    """
-    spec = request.graphs()[0].spec
+def _dreams(request: Request) -> Tensor:
     count = (request.samples or PROBES) * 2
-    x = dreams((request.a, request.b), spec, request.example_input, count, request.fork().generator)
-    sound = not _norms(request.a) and not any(map(overlapping, first_layers(request.a, spec)))
-    return Sight(x[1::2], noise, x[::2] if sound else None, drawn=True)
+    spec = request.graphs()[0].spec
+    return dreams((request.a, request.b), spec, request.example_input, count, request.fork().generator)
+
+
+def _dreams_are_sound(request: Request) -> bool:
+    """Whether permutations that are optimised on dreams are better on data, too.
+
+    They are not where convolutions read the inputs (dreams have their textures, and no more), nor with BatchNorm (whose
+    statistics are those of the data). Dreams are no better judges than noise there.
+    """
+    layers = first_layers(request.a, request.graphs()[0].spec)
+    return not _norms(request.a) and not any(map(overlapping, layers))
 
 
 def _unjudged(request: Request, method: str) -> Alignment:
