@@ -55,13 +55,19 @@ def input_batches(
         return
     if data != NOISE:
         raise ValueError(f"data is {data!r}, expected tensors, a loader, {NOISE!r} or, of align.match, 'dreams'")
+    yield from noise(model, example_input, NOISE_SAMPLES if samples is None else samples, generator)
+
+
+def noise(
+    model: nn.Module, example_input: Any, samples: int, generator: torch.Generator | None, size: int = BATCH
+) -> Iterator[Tensor]:
+    """Standard normal inputs of the shape of the example input, in batches of ``size``."""
     example = infer_example_input(model) if example_input is None else example_input
     if not isinstance(example, Tensor) or not example.is_floating_point():
         kind = example.dtype if isinstance(example, Tensor) else f"a {type(example).__name__} of"
         raise ValueError(f"the network reads {kind} inputs, which noise cannot stand for; pass data=inputs")
-    samples = NOISE_SAMPLES if samples is None else samples
-    for start in range(0, samples, BATCH):
-        n = min(BATCH, samples - start)
+    for start in range(0, samples, size):
+        n = min(size, samples - start)
         yield for_model(torch.randn(n, *example.shape[1:], generator=generator), model)
 
 

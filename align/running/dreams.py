@@ -12,7 +12,7 @@ patches and recurrent cells dream as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -20,12 +20,11 @@ from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
 from wsgraph import Spec
-from wsgraph.inputs import infer_example_input
 from wsgraph.naming import INPUT
 from wsgraph.randomness import OwnDraws
 from wsgraph.shell import shell
 
-from .batches import for_model
+from .batches import noise
 
 DREAMS = "dreams"
 """These inputs in place of data."""
@@ -53,18 +52,9 @@ def dreams(
         samples: How many.
         generator: Of the noise.
     """
-    example = infer_example_input(networks[0]) if example_input is None else example_input
-    if not isinstance(example, Tensor) or not example.is_floating_point():
-        kind = example.dtype if isinstance(example, Tensor) else f"a {type(example).__name__} of"
-        raise ValueError(f"the network reads {kind} inputs, which nothing drawn can stand for; pass data=inputs")
     count = SAMPLES if samples is None else samples
-    total = sum(
-        _unit(torch.cat([_dreamed(n, spec, x, generator) for x in _noise(count, example, network, generator)]))
-        for network in networks
-        for n in [shell(network).eval()]
-    )
-    assert isinstance(total, Tensor)
-    return _unit(total)
+    parts = [_dreams_of(shell(network).eval(), spec, example_input, count, generator) for network in networks]
+    return _unit(torch.stack(parts).sum(0))
 
 
 def first_layers(network: nn.Module, spec: Spec) -> list[nn.Module]:
@@ -79,6 +69,13 @@ def first_layers(network: nn.Module, spec: Spec) -> list[nn.Module]:
 def overlapping(layer: nn.Module) -> bool:
     """Whether a layer looks at every input several times: a convolution, unless its windows are patches."""
     return isinstance(layer, _ConvNd) and any(k > s for k, s in zip(layer.kernel_size, layer.stride, strict=True))
+
+
+def _dreams_of(
+    network: nn.Module, spec: Spec, example_input: Any, count: int, generator: torch.Generator | None
+) -> Tensor:
+    batches = noise(network, example_input, count, generator, AT_ONCE)
+    return _unit(torch.cat([_dreamed(network, spec, x, generator) for x in batches]))
 
 
 class _SeenError(Exception):
@@ -108,12 +105,6 @@ def _dreamed(network: nn.Module, spec: Spec, x: Tensor, generator: torch.Generat
     z = [torch.randn(s.shape, generator=generator).to(s) for s in told]
     found = torch.autograd.grad(told, x, z, allow_unused=True)[0] if told else None
     return x.detach() if found is None else found
-
-
-def _noise(count: int, example: Tensor, network: nn.Module, generator: torch.Generator | None) -> Iterator[Tensor]:
-    for start in range(0, count, AT_ONCE):
-        n = min(AT_ONCE, count - start)
-        yield for_model(torch.randn(n, *example.shape[1:], generator=generator), network)
 
 
 def _unit(x: Tensor) -> Tensor:

@@ -92,7 +92,7 @@ def test_first_layers_are_those_that_read_the_inputs():
 def test_tokens_have_no_dreams():
     network = nn.Sequential(nn.Embedding(9, 4), nn.Linear(4, 2))
     tokens = torch.zeros(2, 3, dtype=torch.long)
-    with pytest.raises(ValueError, match=r"reads torch.int64 inputs, which nothing drawn can stand for; pass data="):
+    with pytest.raises(ValueError, match=r"reads torch.int64 inputs, which noise cannot stand for; pass data="):
         dreams((network, network), trace(network, tokens), tokens)
 
 
