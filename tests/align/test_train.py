@@ -76,7 +76,14 @@ def test_every_other_choice_composes(group):
         assert settings.steps == config.optim.steps > 0
 
 
-@pytest.mark.parametrize("experiment", choices("experiment"))
+def test_settings_for_one_family_go_with_any_architecture():
+    config = composed("+experiment=family", "+arch=cnn", "optim.steps=7")
+    settings = TrainConfig(**config.loss, **config.optim)
+    assert (settings.steps, settings.alignment_end, config.encoder.codes) == (7, 0, "grid")
+    assert zoo_configs(config, config.zoo)
+
+
+@pytest.mark.parametrize("experiment", [name for name in choices("experiment") if name != "family"])
 def test_every_experiment_names_families_that_compose(experiment):
     config = composed(f"+experiment={experiment}")
     if "drawn" in config.families:
