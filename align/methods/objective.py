@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -34,6 +35,7 @@ class LineLoss:
         data: Pairs (inputs, targets); without targets, the networks' own mean answers stand for them.
         check: Number of samples the hard loss is measured on.
         output: Picks the tensor that the loss is about.
+        example_input: Shape of noise, where it cannot be inferred.
     """
 
     a: nn.Module
@@ -43,9 +45,10 @@ class LineLoss:
     data: Samples
     check: int = 2048
     output: Output = logits
+    example_input: Any = None
 
     def __post_init__(self) -> None:
-        self.data, self.loss = answered(self.a, self.b, self.data, self.loss, output=self.output)
+        self.data, self.loss = answered(self.a, self.b, self.data, self.loss, self.example_input, output=self.output)
         self.left = {k: t.detach() for k, t in tensors_of(self.a).items()}
         self.right = {k: t.detach() for k, t in tensors_of(self.b).items()}
         self._buffers = {k for k, _ in self.a.named_buffers()}

@@ -84,7 +84,7 @@ def sinkhorn_rebasin(
     left, right = (as_graph(g, example_input, spec) for g in (a, b))
     spec = left.spec
     spec.require_same(right.spec)
-    objective = _objective(a, b, (left, right), cost, data, loss, output, batch_size, generator)
+    objective = _objective(a, b, (left, right), cost, data, loss, output, example_input, batch_size, generator)
     if not spec.free:
         return Alignment(left, right, maps={}, method=f"sinkhorn_{cost}", elapsed=time.perf_counter() - start)
     logits = _initial(left, init, generator)
@@ -189,6 +189,7 @@ def _objective(
     data: Samples,
     loss: Loss,
     output: Output,
+    example_input: Tensor | None,
     size: int,
     generator: torch.Generator,
 ) -> _OnLine | _Distance:
@@ -198,4 +199,5 @@ def _objective(
         raise ValueError(
             f"sinkhorn with cost '{cost}' runs the networks: pass modules and data=(inputs, targets), or cost='l2'"
         )
-    return _OnLine(LineLoss(a, b, graphs[0].spec, loss, data, output=output), cost == "mid", size, generator)
+    line = LineLoss(a, b, graphs[0].spec, loss, data, output=output, example_input=example_input)
+    return _OnLine(line, cost == "mid", size, generator)

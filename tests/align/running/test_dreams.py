@@ -118,3 +118,11 @@ def test_graphs_have_no_dreams():
     a = mlp(6, 9, 3)
     with pytest.raises(TypeError, match="only what runs has dreams"):
         align.match(to_graph(a), a, "sinkhorn", data="dreams", cost="l2")
+
+
+@pytest.mark.filterwarnings("ignore:.*(found nothing better|improved nothing)")
+@pytest.mark.parametrize("data", ["noise", "dreams"])
+@pytest.mark.parametrize("method", ["sinkhorn", "ste"])
+def test_the_example_input_tells_the_shape_of_what_is_drawn(method, data):
+    found = align.match(Cell(), Cell(), method, data=data, iterations=2, example_input=torch.zeros(2, 3, 5))
+    assert len(found.permutation.maps) > 0
