@@ -27,7 +27,7 @@ from ..running.answers import Output, logits
 from ..running.batches import NOISE, Samples, is_pair
 from ..running.batchnorm import reset_batchnorm
 from ..running.consensus import answered, probes
-from ..running.dreams import DREAMS, dreams, first_layers, overlapping
+from ..running.dreams import DREAMS, dreams, first_layers
 from ..running.interpolation import interpolate
 from ..running.outputs import Loss, evaluate
 from .activation_matching import TooFewError
@@ -146,11 +146,11 @@ def _dreams(request: Request) -> Tensor:
 def _dreams_are_sound(request: Request) -> bool:
     """Whether permutations that are optimised on dreams are better on data, too.
 
-    They are not where convolutions read the inputs (dreams have their textures, and no more), nor with BatchNorm (whose
-    statistics are those of the data). Dreams are no better judges than noise there.
+    They are where dense layers read the inputs. Convolutions, patches and recurrent cells dream of every place and time
+    by itself, which data never is, and BatchNorm's statistics are those of the data; noise does as well there.
     """
     layers = first_layers(request.a, request.graphs()[0].spec)
-    return not _norms(request.a) and not any(map(overlapping, layers))
+    return bool(layers) and all(isinstance(m, nn.Linear) for m in layers) and not _norms(request.a)
 
 
 def _unjudged(request: Request, method: str) -> Alignment:

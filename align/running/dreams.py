@@ -17,7 +17,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.conv import _ConvNd
 
 from wsgraph import Spec
 from wsgraph.naming import INPUT
@@ -64,11 +63,6 @@ def first_layers(network: nn.Module, spec: Spec) -> list[nn.Module]:
     modules = dict(network.named_modules())
     owners = {id(m): m for name in reading if (m := modules.get(name.rpartition(".")[0])) is not None}
     return list(owners.values())
-
-
-def overlapping(layer: nn.Module) -> bool:
-    """Whether a layer looks at every input several times: a convolution, unless its windows are patches."""
-    return isinstance(layer, _ConvNd) and any(k > s for k, s in zip(layer.kernel_size, layer.stride, strict=True))
 
 
 def _dreams_of(

@@ -6,7 +6,7 @@ from networks import mlp
 from torch import nn
 
 import align
-from align.running.dreams import SAMPLES, dreams, first_layers, overlapping
+from align.running.dreams import SAMPLES, dreams, first_layers
 from wsgraph import to_graph, trace
 from wsgraph.randomness import seeded
 
@@ -84,9 +84,6 @@ def test_networks_are_left_as_they_were():
 def test_first_layers_are_those_that_read_the_inputs():
     network = mlp(6, 9, 3)
     assert first_layers(network, trace(network)) == [network[0]]
-    assert overlapping(nn.Conv2d(1, 2, 3))
-    assert not overlapping(nn.Conv2d(1, 2, 4, stride=4))
-    assert not overlapping(nn.Linear(2, 2))
 
 
 def test_tokens_have_no_dreams():
