@@ -2,7 +2,7 @@
 
 Weight distance misleads (it prefers weight matching always), so candidates are judged by what people want of them:
 that the average of a and the permuted b answers well. With labels that is its loss; without them, how far its answers
-are from the mean answers of both networks, on the inputs at hand or on dreamed ones (:mod:`align.running.dreams`).
+are from the mean answers of both networks, on the inputs at hand or on drawn ones (:mod:`align.running.dreams`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..running.answers import Output, logits
 from ..running.batches import NOISE, Samples, is_pair
 from ..running.batchnorm import reset_batchnorm
 from ..running.consensus import answered, probes
-from ..running.dreams import DREAMS, dreams, first_layers
+from ..running.dreams import DREAMS, first_layers
 from ..running.interpolation import interpolate
 from ..running.outputs import Loss, evaluate
 from .activation_matching import TooFewError
@@ -128,19 +128,13 @@ def _sight(request: Request) -> Sight | None:
         return None
     if data == NOISE or not noise.is_floating_point() or not _dreams_are_sound(request):
         return Sight(noise, noise, drawn=True)
-    dreamed = _dreams(request)
-    return Sight(dreamed[1::2], noise, dreamed[::2], drawn=True)
+    x = replace(request, data=DREAMS, samples=2 * (request.samples or PROBES)).dreamed().data
+    return Sight(x[1::2], noise, x[::2], drawn=True)
 
 
 def _probes(request: Request) -> Iterator[Tensor]:
     kind = NOISE if request.data in (None, DREAMS) else request.data
     return probes(request.a, kind, request.example_input, request.samples or PROBES, request.fork().generator)
-
-
-def _dreams(request: Request) -> Tensor:
-    count = (request.samples or PROBES) * 2
-    spec = request.graphs()[0].spec
-    return dreams((request.a, request.b), spec, request.example_input, count, request.fork().generator)
 
 
 def _dreams_are_sound(request: Request) -> bool:
@@ -179,7 +173,7 @@ def _judge(request: Request, sight: Sight, loss: Loss, output: Output) -> Judge:
     norms = _norms(request.a)
     first, second = request.a, request.b
     if norms and sight.drawn:
-        # Dreams have other statistics than data. All three networks are to be asked with those of the dreams.
+        # Noise has other statistics than data. All three networks are to be asked with those of the noise.
         first, second = (reset_batchnorm(shell(m), None, sight.judged) for m in (first, second))
     data, own = answered(first, second, sight.judged, loss, output=output)
     a, b, template = tensors_of(first), tensors_of(second), shell(first).eval()
