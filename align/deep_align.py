@@ -26,6 +26,7 @@ from wsgraph.nn.spectral import signed
 
 from .alignment import Alignment, aligned_graphs, project
 from .evidence import LARGE, Evidence
+from .projection.refinement import can_refine, refined
 
 PAPER = "https://proceedings.mlr.press/v235/navon24a.html"
 VIEWS = 8
@@ -47,12 +48,17 @@ class DeepAlignConfig:
         encoder: Sizes of the encoder.
         scale: Initial s² of the scores s²·cos. The paper starts at 1; soft permutations stay blurred for thousands of
             steps then, because s moves by about the learning rate per step.
+        refinement: Steps by which an answer about plain MLPs is refined on what they dream of, see
+            :mod:`align.projection.refinement`. An aligner that knows the data of its family does better without.
     """
 
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
     scale: float = 16.0
+    refinement: int = 0
 
     def __post_init__(self) -> None:
+        if self.refinement < 0:
+            raise ValueError(f"refinement is {self.refinement}, expected a number of steps")
         if not 0 < self.scale < math.inf:
             raise ValueError(f"scale is {self.scale}, expected a number above 0")
 
@@ -137,6 +143,8 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_u
             for rows in _together(pairs):
                 left, right = [pairs[i][0] for i in rows], [pairs[i][1] for i in rows]
                 found = self.stacked_scores(left, right)
+                if not self.training:
+                    found = self._refined([g.network for g in left], [g.network for g in right], found)
                 for k, i in enumerate(rows):
                     scores[i] = {name: s[k] for name, s in found.items()}
         out = [Alignment(x, y, s, method="deep_align") for (x, y), s in zip(pairs, scores, strict=True)]
@@ -151,7 +159,7 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_u
     ) -> dict[str, Tensor]:
         """φ(a, b) = s²⟨a/‖a‖, b/‖b‖⟩ + evidence, of K pairs of one architecture: free group → ``[K, n_a, n_b]``.
 
-        This is what training differentiates and what every call projects; training draws one view of the codes, an
+        This is what training differentiates and what every call starts from; training draws one view of the codes, an
         answer is the mean over several.
 
         Args:
@@ -190,8 +198,12 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_u
             found = self.encoder.embed_views([networks[i] for i in rows], views)
             found = [_lead(view) for view in found] if len(rows) == 1 else found
             each |= {i: [{g: e[k : k + 1] for g, e in view.items()} for view in found] for k, i in enumerate(rows)}
-        scores = [self._scores([networks[i]], [networks[j]], each[i], each[j]) for i, j in pairs]
-        return [{name: s[0] for name, s in found.items()} for found in scores]
+        out = []
+        for i, j in pairs:
+            a, b = [networks[i]], [networks[j]]
+            scores = self._refined(a, b, self._scores(a, b, each[i], each[j]))
+            out.append({name: s[0] for name, s in scores.items()})
+        return out
 
     def _scores(self, a: Sequence[Network], b: Sequence[Network], left: Views, right: Views) -> dict[str, Tensor]:
         """Scores of K pairs from the embeddings of both sides and the evidence."""
@@ -200,6 +212,11 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_u
             cosines = [_cosine(x[group.name], y[group.name]) for x, y in zip(left, right, strict=True)]
             scores[group.name] = self.s.square() * (sum(cosines[1:], cosines[0]) / len(cosines))
         return self.evidence(a, b, scores)
+
+    def _refined(self, a: Sequence[Network], b: Sequence[Network], scores: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Scores of K pairs as they are answered: refined, where the aligner does that and the networks can be run."""
+        steps = self.config.refinement
+        return refined(a, b, scores, steps) if steps and can_refine(a[0], b[0]) else scores
 
     def _views(
         self, codes: dict[str, Tensor], network: Network, draw: torch.Generator | None = None
@@ -291,12 +308,20 @@ def _stored(folder: Path) -> tuple[DeepAlignConfig, dict[str, Tensor]]:
     except ValueError as error:
         raise ValueError(f"{path} is not the config of an aligner: {error}") from error
     tensors, meta = read_tensors(folder / WEIGHTS)
-    if meta.get("config", written := _as_text(config)) != written:
+    if "config" in meta and not _describes(meta["config"], config):
         raise ValueError(
             f"{path} is not the config that {WEIGHTS} beside it was written with: one of them is damaged or of another "
             "aligner. Get both again."
         )
     return config, tensors
+
+
+def _describes(text: str, config: DeepAlignConfig) -> bool:
+    """Whether a text is that config, be it one of a version that knew fewer settings."""
+    try:
+        return config_from(plain.parse(text, "it")) == config
+    except ValueError:
+        return False
 
 
 def config_from(data: Mapping[str, Any]) -> DeepAlignConfig:

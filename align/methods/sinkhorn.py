@@ -23,7 +23,7 @@ from ..alignment import Alignment, counted
 from ..progress import progress
 from ..projection.assignment import hard_maps
 from ..projection.implicit import implicit_maps
-from ..projection.sinkhorn import soft_maps
+from ..projection.sinkhorn import sharpened, soft_maps
 from ..running.answers import Output, logits
 from ..running.batches import Samples
 from ..running.networks import as_graph
@@ -132,22 +132,11 @@ def _initial(graph: WeightGraph, init: Alignment | None, generator: torch.Genera
         if init is None:
             z = torch.eye(n) + 0.1 * torch.randn(n, n, generator=generator)
         elif init.scores and group.name in init.scores:
-            z = _sharp(init.scores[group.name].detach().cpu())
+            z = sharpened(init.scores[group.name].detach().cpu())
         else:
             z = (math.log(n) + 1) * init.permutation.matrix(group.name).cpu()
         logits[group.name] = z.to(like.device, dtype).requires_grad_()
     return logits
-
-
-def _sharp(scores: Tensor) -> Tensor:
-    """Scores whose largest is at least 2 (log n + 1).
-
-    Cosines and correlations as logits would be lost in the average over n neurons. Scores are a better start than the
-    permutation they lead to, because they know the second best match too: on digits MLPs the barrier after 50 and 150
-    iterations from Weight Matching is 0.030 and 0.021, from its permutation 0.041 and 0.031.
-    """
-    least = 2 * (math.log(len(scores)) + 1)
-    return scores * max(1.0, least / max(float(scores.abs().max()), 1e-12))
 
 
 class _OnLine:
