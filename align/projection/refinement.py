@@ -45,9 +45,7 @@ def can_refine(a: Network, b: Network) -> bool:
     return sizes[0] == sizes[1] and is_perceptron(a.spec) and sum(g.size**2 for g in a.spec.free) <= WIDEST
 
 
-def refined(
-    a: Sequence[Network], b: Sequence[Network], scores: Mapping[str, Tensor], steps: int
-) -> dict[str, Tensor]:
+def refined(a: Sequence[Network], b: Sequence[Network], scores: Mapping[str, Tensor], steps: int) -> dict[str, Tensor]:
     """Scores of K pairs of one architecture after some steps; as they were where that does not help.
 
     Args:
@@ -69,7 +67,8 @@ def refined(
             middle.distance(maps, k).sum().backward()
             optimiser.step()
         end = {name: z.detach() for name, z in logits.items()}
-        better = middle.of_scores(end) < WORTH * middle.of_scores(start)
+        least = torch.finfo(middle.dtype).eps  # what is nearly nothing is rounding
+        better = middle.of_scores(end) + 10 * least < WORTH * middle.of_scores(start)
     return {name: torch.where(better[:, None, None], end[name], s).to(scores[name]) for name, s in start.items()}
 
 
