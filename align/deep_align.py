@@ -5,12 +5,13 @@ F = F_proj ∘ F_prod ∘ F_enc:  encoder → outer product of matching embeddin
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, overload
 
@@ -153,6 +154,12 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_u
         elapsed = (time.perf_counter() - start) / max(len(out), 1)
         out = [alignment.replace(elapsed=elapsed) for alignment in out]
         return out[0] if _is_single(a) else out
+
+    def unrefined(self) -> DeepAlign:
+        """The same aligner, parameters shared, that answers with its scores as they are: faster, and not as good."""
+        other = copy.copy(self)
+        other.config = other._hub_mixin_config = replace(self.config, refinement=0)
+        return other
 
     def stacked_scores(
         self, a: Sequence[WeightGraph], b: Sequence[WeightGraph], draw: torch.Generator | None = None

@@ -83,7 +83,9 @@ def _parser() -> argparse.ArgumentParser:
     rounds.add_argument("--alpha", type=float, default=0.3, help="of the clients' Dirichlet split; 0 for none (IID)")
     rounds.add_argument("--output", type=Path, default=Path("results/federated"), help="folder for table and pictures")
     card = add("card", _card, "write the model card of the bundled aligner from its run folder and zero-shot results")
-    card.add_argument("folder", type=Path, help="the folder of the training that made it (output= of align.train)")
+    card.add_argument(
+        "folder", type=Path, nargs="?", help="of the training that made it (output= of align.train); else only results"
+    )
     card.add_argument("--results", type=Path, default=Path("results/zero-shot"), help="folder of zero-shot results")
     page = add("page", _page, "write the tables of results/ into the page that has places for them")
     page.add_argument("page", type=Path, nargs="?", default=Path("docs/results.md"), help="default: docs/results.md")

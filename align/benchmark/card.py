@@ -1,6 +1,7 @@
 """The bundled aligner's model card, written from what is on disk: its run folder, its families, its zero-shot results.
 
-``python -m align.benchmark card outputs/universal`` after ``python -m align.benchmark zero-shot``.
+``python -m align.benchmark card outputs/universal`` after ``python -m align.benchmark zero-shot``. Without the folder,
+only the results are written anew, and what the card says of the training stays.
 """
 
 from __future__ import annotations
@@ -29,10 +30,12 @@ from .mixture import describe
 from .zero_shot import ROWS, SECTION, SEED
 
 EXPERIMENT = "universal"
+CARD_NAME = "README.md"
 CARD = """# The bundled aligner
 
 What `align.DeepAlign()` loads: {parameters:,} parameters, {megabytes:.1f} MB, safetensors. It aligns two networks of
-one architecture in one forward pass, without data. `python -m align.benchmark card` wrote this card.
+one architecture in one forward pass, without data; what it says of plain MLPs, it refines in {refinement} steps on what
+they [dream of](../../docs/training.md#dreams). `python -m align.benchmark card` wrote this card.
 
 ## How it was made
 
@@ -53,7 +56,8 @@ kind.
 
 {known}
 
-Barriers between networks of families that it never saw, by `python -m align.benchmark zero-shot`: mean ± one standard
+"""
+RESULTS = """Barriers between networks of families that it never saw, by `python -m align.benchmark zero-shot`: mean ± one standard
 error over disjoint pairs, {points} points on the line. The last columns are *deep align* relative to the best classic
 method.
 
@@ -69,27 +73,25 @@ method.
 """
 
 
-def write(run: Path, results: Path, bundled: Path = BUNDLED) -> None:
-    """Write the card into the folder of the bundled aligner."""
+def write(run: Path | None, results: Path, bundled: Path = BUNDLED) -> None:
+    """Write the card into the folder of the bundled aligner; without the training's folder, its results only."""
     try:
-        text = card(run, results, bundled)
+        text = (told_before(bundled) if run is None else told(run, bundled)) + measured(results, bundled)
     except (ValueError, FileNotFoundError) as error:
         sys.exit(str(error))
-    with replacing(bundled / "README.md") as temporary:
+    with replacing(bundled / CARD_NAME) as temporary:
         temporary.write_text(text)
     Console(markup=False).print(f"Model card: {bundled / 'README.md'}", soft_wrap=True)
 
 
-def card(run: Path, results: Path, bundled: Path = BUNDLED) -> str:
-    """The card's text.
+def told(run: Path, bundled: Path = BUNDLED) -> str:
+    """How it was made and what it has seen.
 
     Args:
         run: Folder of the training that made the aligner; of earlier stages, its ``start`` tells the folder.
-        results: Folder of the zero-shot results.
         bundled: Folder of the aligner.
     """
     aligner = DeepAlign.from_pretrained(bundled)
-    rows = _rows(results, digest(aligner))
     stages = list(_stages(run))
     if digest(DeepAlign.from_pretrained(run)) != digest(aligner):
         raise ValueError(
@@ -100,15 +102,33 @@ def card(run: Path, results: Path, bundled: Path = BUNDLED) -> str:
     return CARD.format(
         parameters=sum(p.numel() for p in aligner.parameters()),
         megabytes=(bundled / "model.safetensors").stat().st_size / 1e6,
+        refinement=aligner.config.refinement,
         commands="\n".join(_command(stage) for stage in stages),
         made="\n".join(f"- {_made(stage)}" for stage in stages),
         seen=describe(list(seen.values()), stages[-1].families.drawn.networks),
         seed=SEED,
         known=_known(json.loads((run / "metrics.json").read_text())),
-        points=len(next(iter(next(iter(rows.values())).values())).points),
-        table=markdown(rows),
-        limits="\n".join(_limits(rows)),
     )
+
+
+def told_before(bundled: Path = BUNDLED) -> str:
+    """The same as the present card has it."""
+    before, results, _ = (bundled / CARD_NAME).read_text().partition(RESULTS.split(",")[0])
+    if not results:
+        raise ValueError(f"{bundled / CARD_NAME} is no card of this command; name the folder of the training")
+    return before
+
+
+def measured(results: Path, bundled: Path = BUNDLED) -> str:
+    """How well it does on families that it never saw.
+
+    Args:
+        results: Folder of the zero-shot results.
+        bundled: Folder of the aligner.
+    """
+    rows = _rows(results, digest(DeepAlign.from_pretrained(bundled)))
+    points = len(next(iter(next(iter(rows.values())).values())).points)
+    return RESULTS.format(points=points, table=markdown(rows), limits="\n".join(_limits(rows)))
 
 
 def _rows(results: Path, aligner: str) -> dict[str, Row]:

@@ -19,12 +19,14 @@ from ..methods.registry import takes
 from ..progress import progress
 from ..zoo import Zoo
 
+UNREFINED = "deep align, not refined"
 METHODS: dict[str, tuple[str, str | None]] = {
     "not aligned": ("identity", None),
     "weight matching": ("weight_matching", None),
     "covariance matching": ("covariance_matching", None),
     "activation matching, 2,000 images": ("activation_matching", "inputs"),
     "activation matching, noise": ("activation_matching", "noise"),
+    UNREFINED: ("deep_align", None),
     "deep align": ("deep_align", None),
     "deep align + weight matching": ("deep_align+weight_matching", None),
     "deep align + Sinkhorn, noise": ("deep_align+sinkhorn", "noise"),
@@ -52,7 +54,7 @@ def judge(zoo: Zoo, name: str, aligner: DeepAlign) -> dict[str, Barrier]:
         for label, (method, data) in METHODS.items():
             moved = []
             for pair in pairs:
-                moved.append(_moved(zoo, pair, method, data, aligner))
+                moved.append(_moved(zoo, pair, method, data, aligner.unrefined() if label == UNREFINED else aligner))
                 step(note=label)
             out[label] = line_barrier(zoo, pairs, moved, samples=JUDGED, points=POINTS)
     return out
@@ -88,8 +90,8 @@ def cells(row: Row) -> list[str]:
 
 
 def digest(aligner: DeepAlign) -> str:
-    """Tells aligners apart: a hash of the parameters."""
-    sha = hashlib.sha256()
+    """Tells aligners apart: a hash of settings and parameters."""
+    sha = hashlib.sha256(repr(aligner.config).encode())
     for name, tensor in sorted(aligner.state_dict().items()):
         sha.update(name.encode())
         sha.update(tensor.detach().cpu().contiguous().numpy().tobytes())

@@ -61,6 +61,25 @@ def test_a_card_tells_training_families_and_results(made):
     assert describe([family(k) for k in range(8)], 24) in text
 
 
+def test_results_alone_are_written_anew(made):
+    last, results, bundled = made
+    with pytest.raises(SystemExit, match="No such file"):
+        cards.write(None, results, bundled)
+    cards.write(last, results, bundled)
+    text = (bundled / "README.md").read_text()
+    shutil.rmtree(last)
+    stored = (results / "results.json").read_text()
+    (results / "results.json").write_text(stored.replace("0.3", "0.1"))
+    cards.write(None, results, bundled)
+    again = (bundled / "README.md").read_text()
+    assert again != text
+    assert again[: again.index("Barriers between")] == text[: text.index("Barriers between")]
+    assert "(1.50 ×)" not in again
+    (bundled / "README.md").write_text("something else")
+    with pytest.raises(SystemExit, match="is no card of this command; name the folder of the training"):
+        cards.write(None, results, bundled)
+
+
 def test_results_of_another_aligner_are_refused(made):
     last, results, bundled = made
     stored = json.loads((results / "results.json").read_text())
