@@ -57,7 +57,8 @@ kind.
 {known}
 
 """
-RESULTS = """Barriers between networks of families that it never saw, by `python -m align.benchmark zero-shot`: mean ± one
+RESULTS = """\
+Barriers between networks of families that it never saw, by `python -m align.benchmark zero-shot`: mean ± one
 standard error over disjoint pairs, {points} points on the line. The last columns are *deep align* relative to the best
 classic method.
 
