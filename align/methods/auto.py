@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -87,7 +87,7 @@ def auto(
         if tried and budget is not None and time.perf_counter() - start > budget:
             break
         with suppress(TooFewError):  # one input can judge the others
-            found = _run(method, request, sight, loss, output)
+            found = _run(method, {c.method: known for c, known in tried}, request, sight, loss, output)
             tried.append((Candidate(method, judge(found.permutation), found.elapsed), found))
     trust = dict.fromkeys(LEARNED, 1 - DOUBT) if sight.drawn else {}
     _, best = min(tried, key=lambda pair: (pair[0].score or 0.0) * trust.get(pair[0].method, 1.0))
@@ -152,8 +152,13 @@ def _unjudged(request: Request, method: str) -> Alignment:
     return found.replace(candidates=[Candidate(method, None, found.elapsed)])
 
 
-def _run(method: str, request: Request, sight: Sight, loss: Loss, output: Output) -> Alignment:
+def _run(
+    method: str, known: Mapping[str, Alignment], request: Request, sight: Sight, loss: Loss, output: Output
+) -> Alignment:
+    """A candidate; one that starts from another takes what that one has found."""
     asked, options = _without(request), {}
+    before, _, last = method.rpartition("+")
+    start = known.get(before)
     if method == "activation_matching":
         asked = replace(asked, data=sight.matched)
     elif method == OPTIMISING:
@@ -161,7 +166,10 @@ def _run(method: str, request: Request, sight: Sight, loss: Loss, output: Output
         options = {"iterations": ITERATIONS, "loss": loss, "output": output}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a group that one candidate cannot see is no concern of the user's
-        return run(method, asked, **options)
+        if start is None:
+            return run(method, asked, **options)
+        found = run(last, replace(asked, init=start), **options)
+        return found.replace(method=method, elapsed=start.elapsed + found.elapsed)
 
 
 def _without(request: Request) -> Request:
