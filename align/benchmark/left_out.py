@@ -53,22 +53,22 @@ def leave_one_out(words: Sequence[str], output: Path, steps: int, families: int 
     chosen = {name: test for name, test in MISSING.items() if not words or any(w in name for w in words)}
     if not chosen:
         sys.exit(f"nothing to leave out contains {' or '.join(words)}; choose among {', '.join(MISSING)}")
-    folder, config = output / f"{steps}-steps", settings(steps)
+    folder, (config, sizes) = output / f"{steps}-steps", settings(steps)
     board = Board(folder, f"{TITLE}, {steps} steps")
     zoos = build_all([family(k) for k in range(families)], NETWORKS)
     for name, missing in chosen.items():
         torch.manual_seed(config.seed)
         rest = [zoo for zoo in zoos if not missing(zoo.config)]
         run = folder / "runs" / name.replace(" ", "-")
-        aligner = train_aligner(DeepAlign(DeepAlignConfig()), rest, config, run, resume=True)
+        aligner = train_aligner(DeepAlign(sizes), rest, config, run, resume=True)
         for zoo in [zoo for zoo in zoos if missing(zoo.config)][:JUDGED]:
             board.judge(name, title_of(zoo), Zoo(zoo.folder, PAIRED), aligner)
     board.show()
 
 
-def settings(steps: int) -> TrainConfig:
+def settings(steps: int) -> tuple[TrainConfig, DeepAlignConfig]:
     """Those of the ``universal`` experiment, but shorter, and nothing is validated: the last aligner counts."""
     with initialize_config_dir(str(config_folder()), version_base="1.3"):
         config = compose("config", overrides=["+experiment=universal"])
     shorter = {**config.optim, "steps": steps, "validate": 0, "patience": 0}
-    return TrainConfig(**config.loss, **shorter, seed=config.seed)
+    return TrainConfig(**config.loss, **shorter, seed=config.seed), DeepAlignConfig(refinement=config.refinement)
