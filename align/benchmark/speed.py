@@ -122,15 +122,15 @@ def batches() -> None:
     """Print how much faster a batch of pairs is than one pair after the other."""
     aligner = DeepAlign()
     table = Table(title=f"Batches of pairs, {torch.get_num_threads()} thread(s)")
-    for column in ("network", "pairs", "one by one", "together", "ratio"):
+    for column in ("network", "pairs", "one by one", "together", "ratio", "together, not refined"):
         table.add_column(column, justify="left" if column == "network" else "right")
     for widths in WIDTHS:
         count = 64 if widths[0] < 100 else 8
         left, right = ([to_graph(mlp((widths[0],), widths[1:-1], widths[-1])) for _ in range(count)] for _ in range(2))
         alone, _ = _best(partial(_one_by_one, aligner, left, right))
-        together, _ = _best(partial(aligner, left, right))
+        (together, _), (plain, _) = _alternating(*(partial(f, left, right) for f in (aligner, aligner.unrefined())))
         name = "-".join(map(str, widths))
-        table.add_row(name, str(count), f"{alone:.3f}", f"{together:.3f}", f"{alone / together:.2f}")
+        table.add_row(name, str(count), *(f"{x:.3f}" for x in (alone, together, alone / together, plain)))
     Console().print(table)
 
 

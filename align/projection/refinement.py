@@ -37,6 +37,8 @@ WIDEST = 2**18
 """Entries of all scores above which a pair is not refined: two layers of 512 take seconds and gain nothing."""
 WORTH = 0.99
 """What the average's distance must fall to for refined scores to take the place of the others."""
+ROUNDING = 10
+"""Distances below so many ulps of 1 are none."""
 
 
 def can_refine(a: Network, b: Network) -> bool:
@@ -59,6 +61,9 @@ def refined(a: Sequence[Network], b: Sequence[Network], scores: Mapping[str, Ten
     with torch.inference_mode(False), torch.enable_grad(), off:
         middle = _Middle(a, b)
         start = {name: s.detach().to(middle.dtype, copy=True) for name, s in scores.items()}
+        before = middle.of_scores(start)
+        if (before < ROUNDING * torch.finfo(middle.dtype).eps).all():  # copies of one another
+            return dict(scores)
         logits = {name: sharpened(s).requires_grad_() for name, s in start.items()}
         optimiser = torch.optim.Adam(list(logits.values()), lr=RATE)
         for k in range(steps):
@@ -67,8 +72,7 @@ def refined(a: Sequence[Network], b: Sequence[Network], scores: Mapping[str, Ten
             middle.distance(maps, k).sum().backward()
             optimiser.step()
         end = {name: z.detach() for name, z in logits.items()}
-        least = torch.finfo(middle.dtype).eps  # what is nearly nothing is rounding
-        better = middle.of_scores(end) + 10 * least < WORTH * middle.of_scores(start)
+        better = middle.of_scores(end) + ROUNDING * torch.finfo(middle.dtype).eps < WORTH * before
     return {name: torch.where(better[:, None, None], end[name], s).to(scores[name]) for name, s in start.items()}
 
 
