@@ -63,7 +63,7 @@ def test_a_card_tells_training_families_and_results(made):
 
 def test_results_alone_are_written_anew(made):
     last, results, bundled = made
-    with pytest.raises(SystemExit, match="No such file"):
+    with pytest.raises(SystemExit, match="is no card of this command"):
         cards.write(None, results, bundled)
     cards.write(last, results, bundled)
     text = (bundled / "README.md").read_text()
