@@ -42,9 +42,10 @@ ROUNDING = 10
 
 
 def can_refine(a: Network, b: Network) -> bool:
-    """Whether both are plain MLPs of one width, and not too wide."""
+    """Whether both are known to be plain MLPs, of one width and not too wide."""
     sizes = [[g.size for g in n.spec.groups.values()] for n in (a, b)]
-    return sizes[0] == sizes[1] and is_perceptron(a.spec) and sum(g.size**2 for g in a.spec.free) <= WIDEST
+    plain = sizes[0] == sizes[1] and is_perceptron(a.spec) and is_perceptron(b.spec)
+    return plain and 0 < sum(g.size**2 for g in a.spec.free) <= WIDEST
 
 
 def refined(a: Sequence[Network], b: Sequence[Network], scores: Mapping[str, Tensor], steps: int) -> dict[str, Tensor]:

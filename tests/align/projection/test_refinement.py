@@ -89,6 +89,11 @@ def test_who_is_refined(monkeypatch):
     assert not can_refine(a.network, c.network)  # of another width
     norm = to_graph(nn.Sequential(nn.Linear(4, 6), nn.LayerNorm(6), nn.ReLU(), nn.Linear(6, 2)))
     assert not can_refine(norm.network, norm.network)
+    one, other = two(4, 1, 2)
+    assert not can_refine(one.network, other.network)  # nothing to permute
+    with pytest.warns(UserWarning, match="read off the tensors"):
+        unknown = to_graph(dict(b.tensors))
+    assert not can_refine(a.network, unknown.network)  # whose activations nobody knows
     monkeypatch.setattr(refinement, "WIDEST", 35)
     assert not can_refine(a.network, b.network)
 
@@ -115,6 +120,12 @@ def test_modes_of_the_caller_do_not_matter():
     before = torch.random.get_rng_state()
     f(a, b)
     assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_all_is_where_the_networks_are():
+    a, b = (to_graph(mlp(6, 12, 3).to("meta")).network for _ in range(2))
+    middle = refinement._Middle([a], [b])
+    assert middle.distance({"0": torch.ones(1, 12, 12, device="meta")}, 0).is_meta
 
 
 def test_steps_are_a_number_of_them():
