@@ -42,7 +42,7 @@ def contest(book: Notebook) -> None:
 
 
 def entries(known: Subjects, settings: Settings) -> list[Entry]:
-    """What is compared; every method that learns from data gets the same samples. Without pairs for slow ones, none is."""
+    """What is compared, slow methods if there are pairs for them; all that learn from data get the same samples."""
     from_start, from_nothing = {"iterations": settings.sinkhorn}, {"iterations": settings.scratch}
     found = [
         Entry(Method("not aligned", "identity", {})),
