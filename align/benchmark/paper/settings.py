@@ -42,7 +42,7 @@ class Settings:
         differs: What the paper has otherwise, at this scale.
         seeds: Aligners that are trained for every family.
         pairs: Of test networks, disjoint; fewer where there are fewer.
-        slow: Pairs for methods that optimise each pair for long.
+        slow: Pairs for methods that optimise each pair for long; 0 to leave these out of a contest.
         points: On a line.
         samples: That losses are measured on.
         images: That methods see.

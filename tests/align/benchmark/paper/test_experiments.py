@@ -6,10 +6,11 @@ import pytest
 import torch
 
 from align.benchmark.paper import experiments
+from align.benchmark.paper.contest import entries
 from align.benchmark.paper.measuring import Entry, measure, of_pairs, ratio
 from align.benchmark.paper.notebook import Notebook
 from align.benchmark.paper.settings import Family, Settings, read
-from align.benchmark.paper.subjects import fewer, networks, pairs_of, require_held_out
+from align.benchmark.paper.subjects import Subjects, fewer, networks, pairs_of, require_held_out
 from align.benchmark.paper.tables import both
 from align.judging.compare import Method
 from wsgraph import Permutation
@@ -71,6 +72,12 @@ def test_a_contest_is_kept_and_stands_beside_the_paper(tmp_path, capsys):
     before = (tmp_path / "mlp" / "results.json").stat().st_mtime_ns
     experiments.run("mlp", words, tmp_path)  # nothing is left to measure
     assert (tmp_path / "mlp" / "results.json").stat().st_mtime_ns == before
+
+
+def test_without_pairs_for_slow_methods_these_are_left_out(zoo):
+    labels = [entry.label for entry in entries(Subjects([zoo], []), read("mlp", [*WORDS, "slow=0"]))]
+    assert "activation matching" in labels
+    assert not {"straight-through", "Sinkhorn", "deep align + Sinkhorn", "auto"} & set(labels)
 
 
 def test_other_settings_need_another_folder(tmp_path):
