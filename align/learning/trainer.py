@@ -24,7 +24,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from wsgraph.augment import Compose, Mask, Noise, Scale
 
-from ..deep_align import DeepAlign
+from ..deep_align import DeepAlign, DeepAlignConfig
 from ..judging.evaluation import Look, Validation
 from ..progress import progress
 from ..zoo import Zoo
@@ -218,7 +218,8 @@ class _Run:
     def _take(self, saved: Mapping[str, Any]) -> int:
         """Go on from what a checkpoint holds."""
         # What a version before did not know of, it did as the default does.
-        run = {**saved["run"], "training": {**asdict(TrainConfig()), **saved["run"]["training"]}}
+        defaults = {"aligner": asdict(DeepAlignConfig()), "training": asdict(TrainConfig())}
+        run = saved["run"] | {part: {**known, **saved["run"][part]} for part, known in defaults.items()}
         more = self.config.steps > run["training"]["steps"]
         for part, now in self.settings.items():
             agreed = {**now, "steps": run[part]["steps"]} if part == "training" and more else now

@@ -73,10 +73,10 @@ def test_a_checkpoint_of_another_run_is_refused(tiny_zoo, tmp_path):
 
 
 def test_a_run_goes_on_that_knew_fewer_settings(tiny_zoo, tmp_path):
-    """A version before had no ``alignment_end``, and did what its default does."""
+    """Versions before had no ``alignment_end`` and no ``refinement``, and did what the defaults do."""
     run([tiny_zoo], tmp_path, steps=1, checkpoint=1)
     saved = load_checkpoint(tmp_path)
-    del saved["run"]["training"]["alignment_end"]
+    del saved["run"]["training"]["alignment_end"], saved["run"]["aligner"]["refinement"]
     save_checkpoint(tmp_path, saved)
     seen, _ = run([tiny_zoo], tmp_path, resume=True, steps=2, checkpoint=1)
     assert list(seen) == [2]
