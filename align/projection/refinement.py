@@ -25,6 +25,7 @@ from torch import Tensor
 from wsgraph.network import Network
 from wsgraph.nn.spectral import spectral_codes
 
+from ..running.consensus import divergence
 from ..running.perceptron import Dense, forward, is_perceptron, layers_of
 from .assignment import hard_maps_of
 from .sinkhorn import sharpened, sinkhorn
@@ -119,8 +120,7 @@ class _Middle:
         outputs, answers = forward(layers, self.dreams[rows]), self.answers[:, rows]
         if not self.classes:
             return (outputs - answers).square().mean((1, 2)) / answers.var((1, 2)).clamp_min(1e-12)
-        gap = torch.xlogy(answers, answers) - answers * outputs.log_softmax(-1)
-        return gap.sum(-1).mean(-1)
+        return divergence(outputs, answers).mean(-1)
 
     @torch.no_grad()
     def of_scores(self, scores: Mapping[str, Tensor]) -> Tensor:

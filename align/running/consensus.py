@@ -126,8 +126,13 @@ def class_dim(outputs: Tensor) -> int:
     return 1 if outputs.dim() > 3 else -1
 
 
-def soft_cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
-    r"""How far the outputs' probabilities are from the targets, :math:`\mathrm{KL}(t \,\|\, \mathrm{softmax}(o))`."""
+def divergence(outputs: Tensor, targets: Tensor) -> Tensor:
+    r"""How far the outputs' probabilities are from the targets, sample by sample:
+    :math:`\mathrm{KL}(t \,\|\, \mathrm{softmax}(o))`, without the dimension of classes."""
     dim = class_dim(outputs)
-    gap = torch.xlogy(targets, targets) - targets * outputs.log_softmax(dim)
-    return gap.sum(dim).mean()
+    return (torch.xlogy(targets, targets) - targets * outputs.log_softmax(dim)).sum(dim)
+
+
+def soft_cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
+    """The mean :func:`divergence`."""
+    return divergence(outputs, targets).mean()
