@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,7 +21,7 @@ def spec_of_state_dict(tensors: Mapping[str, Tensor]) -> Spec:
     Each tensor of two or more dimensions is a layer that reads the one before it; a Linear that reads a multiple of a
     convolution's width is taken for one after Flatten (channel-major, as PyTorch does it). One-axis tensors are biases
     and norms of the layer they follow. Activations are not in a state dict, and neither are residual connections: for
-    anything but a plain chain, trace the module instead.
+    anything but a plain chain, trace the module instead. Where names suggest residual blocks, nothing is guessed.
     """
     tensors = in_order(tensors)
     layers = [name for name, t in tensors.items() if t.dim() >= 2]
@@ -29,10 +30,12 @@ def spec_of_state_dict(tensors: Mapping[str, Tensor]) -> Spec:
     first = tensors[layers[0]]
     here = Group("input", first.shape[1], "network input", shape=(first.shape[1],))
     groups, params, weight = [here], [], ""
+    widths: dict[str, tuple[int, int]] = {}
     for name, tensor in tensors.items():
         prefix, _, kind = name.rpartition(".")
         if name in layers:
             axes, depthwise = _layer_axes(name, tensor, here, tensors.get(weight))
+            widths[name] = (here.size, tensor.shape[0])
             if not depthwise:
                 here = _next_group(name, prefix, tensor, last=name == layers[-1])
                 groups.append(here)
@@ -50,7 +53,30 @@ def spec_of_state_dict(tensors: Mapping[str, Tensor]) -> Spec:
             raise ValueError(
                 _unreadable(name, tensor, f"it does not fit the {here.size} outputs of '{weight or 'input'}'")
             )
+    _require_no_blocks(widths)
     return Spec(groups, params)
+
+
+def _require_no_blocks(widths: Mapping[str, tuple[int, int]]) -> None:
+    """Raise if a module of several layers returns as much as it reads: it may add the two, and tensors do not tell.
+
+    A list of layers beside others (``hidden.0``, ``hidden.1``) is how plain networks are written, and passes.
+
+    Args:
+        widths: Weight of a layer → what it reads and returns, in order.
+    """
+    paths = {name: name.split(".")[:-1] for name in widths}
+    shared = len(os.path.commonprefix(list(paths.values())))
+    for block in dict.fromkeys(tuple(path[:k]) for path in paths.values() for k in range(shared + 1, len(path))):
+        inside = [name for name, path in paths.items() if tuple(path[: len(block)]) == block]
+        alone = len(block) == shared + 1 and not block[-1].isdigit()
+        a_list = alone and all("".join(paths[name][len(block) :]).isdigit() for name in inside)
+        if len(inside) > 1 and not a_list and widths[inside[0]][0] == widths[inside[-1]][1]:
+            raise ValueError(
+                f"cannot read the architecture off the state dict: '{'.'.join(block)}' ({', '.join(inside)}) reads and "
+                f"returns {widths[inside[0]][0]} values; it may be a residual block, which adds the two, and tensors "
+                "do not tell. Pass the module, to_graph(model), or spec="
+            )
 
 
 def _param(name: str, axes: tuple[Factor | Product, ...], role: str = "other", **kwargs: Any) -> Param:

@@ -78,8 +78,50 @@ def test_the_error_offers_the_alternatives():
         to_graph({"a.weight": torch.zeros(3, 4), "b.weight": torch.zeros(2, 5)})
 
 
+class Skipping(nn.Module):
+    """A residual network whose names are those of a chain."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Linear(3, 4)
+        self.body = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4))
+        self.head = nn.Linear(4, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.stem(x)
+        return self.head(x + self.body(x))
+
+
+@pytest.mark.parametrize(
+    ("model", "block"),
+    [
+        (nn.Sequential(nn.Conv2d(3, 4, 1), Residual(4, 4, norm=False), nn.Conv2d(4, 2, 1)), "'1'"),
+        (nn.ModuleDict({"net": nn.ModuleList([nn.Linear(3, 4), mlp(4, 6, 4), mlp(4, 6, 4), nn.Linear(4, 2)])}), "net.1"),
+        (nn.ModuleDict({"a": nn.Linear(3, 4), "b": nn.ModuleDict({"up": nn.Linear(4, 8), "down": nn.Linear(8, 4)})}), "b"),
+    ],
+    ids=["convolutions", "blocks in a list", "named layers"],
+)  # fmt: skip
+def test_what_may_be_a_residual_block_is_refused(model, block):
+    with pytest.raises(ValueError, match=rf"{block}.* reads and returns 4 values; it may be a residual block.* Pass"):
+        to_graph(model.state_dict())
+
+
+@quiet
+@pytest.mark.parametrize(
+    "model",
+    [
+        nn.ModuleDict({"stem": nn.Linear(3, 4), "body": mlp(4, 4, 4), "top": nn.Linear(4, 2)}),
+        nn.ModuleDict({"net": nn.ModuleDict({"a": nn.Linear(4, 3), "b": nn.Linear(3, 4)})}),
+        nn.ModuleDict({"coder": mlp(6, 5, 2), "decoder": mlp(2, 5, 6)}),
+    ],
+    ids=["a list of layers", "all of it", "two halves"],
+)
+def test_lists_of_layers_and_whole_networks_are_no_blocks(model):
+    assert to_graph(model.state_dict()).spec.free
+
+
 def test_a_chain_is_an_assumption_said_once():
-    model = nn.Sequential(nn.Conv2d(3, 4, 1), Residual(4, 4, norm=False), nn.Conv2d(4, 2, 1))
+    model = Skipping()
     with pytest.warns(UserWarning, match="assuming a plain chain of layers.* pass the module, or spec=") as caught:
         graph = to_graph(model.state_dict())
     assert [w.filename for w in caught] == [__file__]
