@@ -39,11 +39,13 @@ class Candidate:
         method: As in :func:`align.match`.
         score: How it did, by the measure of whoever tried it; less is better. ``None``: not judged.
         elapsed: Seconds it took.
+        kept: Whether it is the answer.
     """
 
     method: str
     score: float | None
     elapsed: float = 0.0
+    kept: bool = False
 
 
 class Alignment:
@@ -221,7 +223,12 @@ class Alignment:
         if not self.square:
             matched = sum(len(pairs) for pairs in self.pairs.values())
             neurons = f"{matched} of {total} neurons matched, partial: different widths, see .pairs"
-        return f"Alignment({self.method}: {neurons}, {self.elapsed:.3f} s{state})"
+        return f"Alignment({self._by}: {neurons}, {self.elapsed:.3f} s{state})"
+
+    @property
+    def _by(self) -> str:
+        """The method, and what it chose."""
+        return self.method + "".join(f", which kept {tried.method}" for tried in self.candidates if tried.kept)
 
     def _repr_html_(self) -> str:
         """A table of the groups, for notebooks."""
@@ -229,7 +236,7 @@ class Alignment:
         rows = [(escape(name), str(len(idx)), str(_moved(idx))) for name, idx in self.maps.items()]
         cells = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
         head = "<tr><th>group</th><th>size</th><th>moved</th></tr>"
-        return f"<table><caption>{escape(self.method)}, {self.elapsed:.3f} s{state}</caption>{head}{cells}</table>"
+        return f"<table><caption>{escape(self._by)}, {self.elapsed:.3f} s{state}</caption>{head}{cells}</table>"
 
 
 def _in_order(spec: Spec, by_group: Mapping[str, Tensor]) -> Mapping[str, Tensor]:

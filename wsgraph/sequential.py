@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping
+from itertools import takewhile
 from typing import Any
 
 from torch import Tensor
@@ -66,7 +66,7 @@ def _require_no_blocks(widths: Mapping[str, tuple[int, int]]) -> None:
         widths: Weight of a layer → what it reads and returns, in order.
     """
     paths = {name: name.split(".")[:-1] for name in widths}
-    shared = len(os.path.commonprefix(list(paths.values())))
+    shared = sum(1 for _ in takewhile(lambda parts: len(set(parts)) == 1, zip(*paths.values(), strict=False)))
     for block in dict.fromkeys(tuple(path[:k]) for path in paths.values() for k in range(shared + 1, len(path))):
         inside = [name for name, path in paths.items() if tuple(path[: len(block)]) == block]
         alone = len(block) == shared + 1 and not block[-1].isdigit()

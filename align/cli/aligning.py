@@ -62,7 +62,7 @@ def match(args: argparse.Namespace) -> Report:
     from .samples import to_learn_from
 
     require_folders(args.report)
-    networks = load(args, [args.a, args.b])
+    networks = load(args, [args.a, args.b], _runs(args.method))
     first, second = networks.loaded
     require_output(args.output, second.checkpoint.path)
     data = to_learn_from(args.data, args.example_input)
@@ -70,7 +70,7 @@ def match(args: argparse.Namespace) -> Report:
     before = find(first.network, second.network, "identity", **networks.symmetry).distance
     after = alignment.distance
     second.write(alignment.permutation.permute, args.output)
-    tried = [{"method": c.method, "score": c.score, "seconds": c.elapsed} for c in alignment.candidates]
+    tried = [{"method": c.method, "score": c.score, "seconds": c.elapsed, "kept": c.kept} for c in alignment.candidates]
     report = {
         "output": args.output,
         "method": alignment.method,
@@ -116,16 +116,16 @@ def merge(args: argparse.Namespace) -> Report:
     from .networks import load, question
     from .samples import to_learn_from
 
-    run = f"--repair {args.repair}" if args.repair != "none" else ""
-    if run and args.data in (None, "noise", "dreams"):
-        raise ValueError(f"{run} measures activations: pass --data, {DATA}")
-    networks = load(args, [args.a, *args.others], run)
+    repairs = f"--repair {args.repair}" if args.repair != "none" else ""
+    if repairs and args.data in (None, "noise", "dreams"):
+        raise ValueError(f"{repairs} measures activations: pass --data, {DATA}")
+    method = args.method or ("auto" if len(args.others) == 1 else "weight_matching")
+    networks = load(args, [args.a, *args.others], repairs or _runs(method))
     reference = networks.loaded[0]
     require_output(args.output, reference.checkpoint.path)
-    method = args.method or ("auto" if len(args.others) == 1 else "weight_matching")
     data = to_learn_from(args.data, args.example_input)
     moved = _aligned(networks, method, data, question(args, networks))
-    options = {"repair": args.repair, "data": _inputs(data)} if run else {}
+    options = {"repair": args.repair, "data": _inputs(data)} if repairs else {}
     merged = average(reference.network, *moved, weights=args.weights, **options)
     tensors = merged if isinstance(merged, dict) else tensors_of(merged)
     reference.write(lambda name, _: tensors[name], args.output)
@@ -149,6 +149,13 @@ def _aligned(networks: Networks, method: str, data: Any, options: dict[str, Any]
     strategy = "reference" if method == "identity" else "universe"
     universe = match_many(networks.all, strategy, method=method, **options)
     return [universe.between(0, k + 1).apply(other) for k, other in enumerate(others)]
+
+
+def _runs(method: str) -> str:
+    """What runs the networks, in words; nothing where tensors may be enough."""
+    from ..methods.registry import takes
+
+    return f"--method {method}" if method != "auto" and takes(method, "data") else ""
 
 
 def _inputs(data: Any) -> Any:

@@ -10,7 +10,10 @@ from typing import Any
 
 PROGRAM = "wsalign"
 PICTURES = (".png", ".svg", ".pdf")
-METHODS = "auto, weight_matching, deep_align, activation_matching, ste, sinkhorn, identity, or several joined by +"
+METHODS = (
+    "auto, weight_matching, covariance_matching, deep_align, activation_matching, ste, sinkhorn, identity, or several "
+    "joined by +"
+)
 DATA = (
     "digits, mnist, fashion_mnist, cifar10, stl10, a .safetensors file with the entries inputs and targets, a Dataset "
     "as package.module:name, or a folder of images with a folder per class"

@@ -26,6 +26,7 @@ from ..progress import progress
 from ..running import batchnorm
 from ..running.answers import Output, logits
 from ..running.batches import Samples
+from ..running.fitting import require_fitting
 from ..running.interpolation import interpolate
 from ..running.likeness import require_alike
 from ..running.networks import require_modules
@@ -119,6 +120,7 @@ def barrier(
     if len(left) != len(right) or not left:
         raise ValueError(f"{len(left)} networks a but {len(right)} networks b; expected pairs, at least one")
     require_alike([*left, *right], data)
+    require_fitting(left[0], data)
     template = shell(left[0]).eval()
     lam = torch.linspace(0, 1, points)
     jobs = [(i, k) for i in range(len(left)) for k in range(points)]

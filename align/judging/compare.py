@@ -90,7 +90,7 @@ def compare(
         )
     chosen = pairs_of(zoo, "test", pairs)
     if not chosen:
-        raise ValueError(f"{zoo} has no two test networks; build more (count=)")
+        raise ValueError(f"{zoo} has no two test networks; build more (zoo.count=)")
     rows = methods(aligner, whole, sinkhorn, scratch)
     out = {}
     with progress(f"comparing methods on {zoo.config.name}", len(rows) * len(chosen)) as step:

@@ -112,7 +112,7 @@ class Validation:
         self.zoos = zoos
         self.pairs = [pairs_of(zoo, "val", VALIDATION_PAIRS) for zoo in zoos]
         if not any(self.pairs):
-            raise ValueError("no zoo has two validation networks; build more (count=), or set optim.validate=0")
+            raise ValueError("no zoo has two validation networks; build more (zoo.count=), or set optim.validate=0")
 
     def __call__(self, aligner: DeepAlign) -> Look:
         """Look at all zoos."""

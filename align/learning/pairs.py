@@ -51,7 +51,9 @@ class _Pairs(Dataset):
         self.zoo, self.seed = zoo, seed
         self.members = zoo.members(part)
         if len(self.members) < 2:
-            raise ValueError(f"{zoo} has {len(self.members)} {part} networks, a pair needs two; build more (count=)")
+            raise ValueError(
+                f"{zoo} has {len(self.members)} {part} networks, a pair needs two; build more (zoo.count=)"
+            )
         self.count = len(self.members) if count is None else count
 
     def len(self) -> int:

@@ -90,8 +90,9 @@ def auto(
             found = _run(method, {c.method: known for c, known in tried}, request, sight, loss, output)
             tried.append((Candidate(method, judge(found.permutation), found.elapsed), found))
     trust = dict.fromkeys(LEARNED, 1 - DOUBT) if sight.drawn else {}
-    _, best = min(tried, key=lambda pair: (pair[0].score or 0.0) * trust.get(pair[0].method, 1.0))
-    return best.replace(candidates=[candidate for candidate, _ in tried], elapsed=time.perf_counter() - start)
+    kept, best = min(tried, key=lambda pair: (pair[0].score or 0.0) * trust.get(pair[0].method, 1.0))
+    candidates = [replace(candidate, kept=candidate is kept) for candidate, _ in tried]
+    return best.replace(candidates=candidates, elapsed=time.perf_counter() - start)
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ def _dreams_are_sound(request: Request) -> bool:
 
 def _unjudged(request: Request, method: str) -> Alignment:
     found = run(method, _without(request))
-    return found.replace(candidates=[Candidate(method, None, found.elapsed)])
+    return found.replace(candidates=[Candidate(method, None, found.elapsed, kept=True)])
 
 
 def _run(

@@ -30,6 +30,7 @@ from wsgraph.randomness import seeded
 from ..alignment import Alignment
 from ..running.batches import Samples, require_samples
 from ..running.dreams import DREAMS, dreams
+from ..running.fitting import require_fitting
 from ..running.networks import as_graph, require_modules
 
 OPTIONAL = ("data", "samples", "aligner")
@@ -213,6 +214,7 @@ def require_request(chain: str, request: Request, options: Mapping[str, Any], co
             users = [method.name for method in METHODS.values() if part in method.takes]
             raise TypeError(f"'{chain}' does not use {part}=, {users} do; leave it out or choose one of them")
     require_samples(request.data, request.samples)
+    require_fitting(request.a, request.data)
     for method in methods:
         if method.needs_modules:
             require_modules(f"{method.name} runs the networks", (request.a, request.b))

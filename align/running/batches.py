@@ -126,6 +126,8 @@ def _item(item: Any) -> tuple[Inputs, Tensor | None]:
     inputs, targets = (*item, None)[:2] if isinstance(item, (tuple, list)) and 1 <= len(item) <= 2 else (None, None)
     if isinstance(inputs, (Tensor, Mapping)) and isinstance(targets, (Tensor, type(None))):
         return inputs, targets
+    if hasattr(item, "__array__"):
+        raise TypeError(f"data holds a {type(item).__name__}, expected tensors: pass torch.as_tensor(...) of it")
     raise TypeError(
         f"the loader yields a {type(item).__name__}, expected inputs or pairs (inputs, targets) of tensors, or dicts "
         "of tensors with their targets as 'labels'"

@@ -92,17 +92,17 @@ class Skipping(nn.Module):
         return self.head(x + self.body(x))
 
 
-@pytest.mark.parametrize(
-    ("model", "block"),
-    [
-        (nn.Sequential(nn.Conv2d(3, 4, 1), Residual(4, 4, norm=False), nn.Conv2d(4, 2, 1)), "'1'"),
-        (nn.ModuleDict({"net": nn.ModuleList([nn.Linear(3, 4), mlp(4, 6, 4), mlp(4, 6, 4), nn.Linear(4, 2)])}), "net.1"),
-        (nn.ModuleDict({"a": nn.Linear(3, 4), "b": nn.ModuleDict({"up": nn.Linear(4, 8), "down": nn.Linear(8, 4)})}), "b"),
-    ],
-    ids=["convolutions", "blocks in a list", "named layers"],
-)  # fmt: skip
-def test_what_may_be_a_residual_block_is_refused(model, block):
-    with pytest.raises(ValueError, match=rf"{block}.* reads and returns 4 values; it may be a residual block.* Pass"):
+NAMED = nn.ModuleDict({"up": nn.Linear(4, 8), "down": nn.Linear(8, 4)})
+BLOCKS = {
+    "1": nn.Sequential(nn.Conv2d(3, 4, 1), Residual(4, 4, norm=False), nn.Conv2d(4, 2, 1)),
+    "net.1": nn.ModuleDict({"net": nn.ModuleList([nn.Linear(3, 4), mlp(4, 6, 4), mlp(4, 6, 4), nn.Linear(4, 2)])}),
+    "b": nn.ModuleDict({"a": nn.Linear(3, 4), "b": NAMED}),
+}
+
+
+@pytest.mark.parametrize(("block", "model"), BLOCKS.items(), ids=BLOCKS)
+def test_what_may_be_a_residual_block_is_refused(block, model):
+    with pytest.raises(ValueError, match=rf"'{block}' .* reads and returns 4 values; it may be a residual .* Pass"):
         to_graph(model.state_dict())
 
 
