@@ -36,6 +36,7 @@ class LineLoss:
         check: Number of samples the hard loss is measured on.
         output: Picks the tensor that the loss is about.
         example_input: Shape of noise, where it cannot be inferred.
+        generator: Randomness of noise.
     """
 
     a: nn.Module
@@ -46,9 +47,12 @@ class LineLoss:
     check: int = 2048
     output: Output = logits
     example_input: Any = None
+    generator: torch.Generator | None = None
 
     def __post_init__(self) -> None:
-        self.data, self.loss = answered(self.a, self.b, self.data, self.loss, self.example_input, output=self.output)
+        self.data, self.loss = answered(
+            self.a, self.b, self.data, self.loss, self.example_input, generator=self.generator, output=self.output
+        )
         self.left = {k: t.detach() for k, t in tensors_of(self.a).items()}
         self.right = {k: t.detach() for k, t in tensors_of(self.b).items()}
         self._buffers = {k for k, _ in self.a.named_buffers()}

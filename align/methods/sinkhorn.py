@@ -188,5 +188,5 @@ def _objective(
         raise ValueError(
             f"sinkhorn with cost '{cost}' runs the networks: pass modules and data=(inputs, targets), or cost='l2'"
         )
-    line = LineLoss(a, b, graphs[0].spec, loss, data, output=output, example_input=example_input)
+    line = LineLoss(a, b, graphs[0].spec, loss, data, output=output, example_input=example_input, generator=generator)
     return _OnLine(line, cost == "mid", size, generator)

@@ -64,7 +64,7 @@ def straight_through(
     left, right = (to_graph(m, example_input, spec=spec) for m in (a, b))
     spec = left.spec
     spec.require_same(right.spec)
-    line = LineLoss(a, b, spec, loss, data, output=output, example_input=example_input)
+    line = LineLoss(a, b, spec, loss, data, output=output, example_input=example_input, generator=generator)
     if not spec.free:
         return Alignment(left, right, maps={}, method="ste", elapsed=time.perf_counter() - start)
     anchor = line.left if init is None else line.between(init.permutation.apply(line.right), 0.5)

@@ -291,8 +291,10 @@ def test_different_architectures_are_refused(method):
 # --------------------------------------------------------------------------------------------- same call, same answer
 
 
-@pytest.mark.parametrize("method", [*NAMES, "noise"])
-def test_the_same_call_gives_the_same_answer_and_draws_nothing(method):
+@pytest.mark.parametrize(
+    ("method", "drawn"), [(n, None) for n in NAMES] + [(n, "noise") for n in (*NAMES, "auto") if takes(n, "data")]
+)
+def test_the_same_call_gives_the_same_answer_and_draws_nothing(method, drawn):
     """Without a seed, too, whatever torch's generator is at, and with networks that draw when they run."""
 
     def noisy(m, x):
@@ -300,9 +302,7 @@ def test_the_same_call_gives_the_same_answer_and_draws_nothing(method):
 
     a, b = (Net(noisy, body=mlp(6, 12, 12, 12, 3)) for _ in range(2))
     data, example = (torch.randn(64, 6), torch.randint(3, (64,))), torch.randn(2, 6)
-    if method == "noise":
-        method, data = "activation_matching", "noise"
-    quick = options(method, {"ste": {"iterations": 3}, "sinkhorn": {"iterations": 5}}, data)
+    quick = options(method, {"ste": {"iterations": 3}, "sinkhorn": {"iterations": 5}}, drawn or data)
     found = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # so few iterations improve nothing
