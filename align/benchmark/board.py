@@ -58,8 +58,9 @@ class Board:
         return {name: row_of(entry) for name, entry in self.stored[section].items()}
 
     def show(self) -> None:
-        """Print all tables."""
+        """Print all tables, and write them as this version does."""
         for section in self.stored:
+            self._write(section)
             table = Table(title=f"{self.title}: {self._heading(section)}")
             for column in COLUMNS:
                 table.add_column(column, justify="left" if column == "networks" else "right")

@@ -74,9 +74,9 @@ def _moved(zoo: Zoo, pair: tuple[int, int], method: str, data: str | None, align
 
 
 def ratio(row: Row, label: str, others: Sequence[str]) -> float:
-    """Mean barrier of a method relative to the best of ``others``."""
-    best = min(float(row[other]) for other in others)
-    return float(row[label]) / best if best else torch.inf
+    """Mean barrier of a method relative to the best of ``others``; where that has none, 1 or infinite."""
+    own, best = float(row[label]), min(float(row[other]) for other in others)
+    return own / best if best else torch.inf if own else 1.0
 
 
 def cells(row: Row) -> list[str]:

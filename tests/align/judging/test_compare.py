@@ -57,7 +57,7 @@ def test_numbers_that_judge_nothing_are_refused(tiny_zoo, change):
 def test_a_zoo_without_test_networks_says_so(tiny_zoo):
     zoo = Zoo(tiny_zoo.folder)
     zoo.records = {n: r for n, r in zoo.records.items() if r.part != "test"}
-    with pytest.raises(ValueError, match=r"has no two test networks; build more \(count=\)"):
+    with pytest.raises(ValueError, match=r"has no two test networks; build more \(zoo.count=\)"):
         compare(aligner(), zoo, **QUICK)
 
 

@@ -143,5 +143,5 @@ def test_a_zoo_without_pairs_has_the_usual_need(tiny_zoo, monkeypatch):
 def test_a_zoo_without_validation_networks_says_so(tiny_zoo):
     zoo = Zoo(tiny_zoo.folder)
     zoo.records = {n: r for n, r in zoo.records.items() if r.part != "val"}
-    with pytest.raises(ValueError, match=r"no zoo has two validation networks; build more \(count=\), or set"):
+    with pytest.raises(ValueError, match=r"no zoo has two validation networks; build more \(zoo.count=\), or set"):
         Validation([zoo])
