@@ -75,7 +75,7 @@ def _require_no_blocks(widths: Mapping[str, tuple[int, int]]) -> None:
             raise ValueError(
                 f"cannot read the architecture off the state dict: '{'.'.join(block)}' ({', '.join(inside)}) reads and "
                 f"returns {widths[inside[0]][0]} values; it may be a residual block, which adds the two, and tensors "
-                "do not tell. Pass the module, to_graph(model), or spec="
+                "do not tell. Pass the module, to_graph(model), or spec=."
             )
 
 

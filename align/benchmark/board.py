@@ -41,15 +41,18 @@ class Board:
         self.stored = read_results(folder)
 
     def judge(self, section: str, name: str, zoo: Zoo, aligner: DeepAlign) -> None:
-        """Add a row, unless it is there: of the same networks, aligner and methods. A section is of one aligner."""
+        """Add a row, or what it lacks: methods judged on the same networks stay. A section is of one aligner."""
         of = {"networks": zoo.folder.name, "count": len(zoo), "aligner": digest(aligner)}
         rows = {row: entry for row, entry in self.stored.get(section, {}).items() if entry["aligner"] == of["aligner"]}
         entry = rows.get(name, {})
-        if {key: entry.get(key) for key in of} == of and list(entry["loss"]) == list(METHODS):
+        known = entry["loss"] if {key: entry.get(key) for key in of} == of else {}
+        missing = [label for label in METHODS if label not in known]
+        if not missing:
             return
-        row = judge(zoo, f"{section}: {name}", aligner)
+        row = judge(zoo, f"{section}: {name}", aligner, missing)
         points = next(iter(row.values())).points.tolist()
-        losses = {label: line.loss.tolist() for label, line in row.items()}
+        found = known | {label: line.loss.tolist() for label, line in row.items()}
+        losses = {label: found[label] for label in METHODS}
         self.stored[section] = {**rows, name: {**of, "points": points, "loss": losses}}
         self._write(section)
 

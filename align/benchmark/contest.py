@@ -45,13 +45,14 @@ Row = Mapping[str, Barrier]
 """Barriers by the method's label."""
 
 
-def judge(zoo: Zoo, name: str, aligner: DeepAlign) -> dict[str, Barrier]:
-    """Barriers of every method between the networks of a zoo, in disjoint pairs (of views, where items have views)."""
+def judge(zoo: Zoo, name: str, aligner: DeepAlign, labels: Sequence[str]) -> dict[str, Barrier]:
+    """Barriers of some of :data:`METHODS` between the networks of a zoo, in disjoint pairs: of views, if it has any."""
     numbers = list(zoo.records)
     pairs = list(zip(numbers[::2], numbers[1::2], strict=True))
     out = {}
-    with progress(name, len(METHODS) * len(pairs)) as step:
-        for label, (method, data) in METHODS.items():
+    with progress(name, len(labels) * len(pairs)) as step:
+        for label in labels:
+            method, data = METHODS[label]
             moved = []
             for pair in pairs:
                 moved.append(_moved(zoo, pair, method, data, aligner.unrefined() if label == UNREFINED else aligner))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -33,12 +33,12 @@ from ..running.outputs import Loss, evaluate
 from .activation_matching import TooFewError
 from .registry import Request, run
 
-OPTIMISING = "deep_align+sinkhorn"
-CLOSED_FORM = "covariance_matching"
+CLOSED_FORM, OPTIMISED = "covariance_matching", "sinkhorn"
 CANDIDATES = (
-    "weight_matching", "deep_align", CLOSED_FORM, "deep_align+weight_matching", "activation_matching", OPTIMISING
+    "weight_matching", "deep_align", CLOSED_FORM, "deep_align+weight_matching", "activation_matching", OPTIMISED
 )  # fmt: skip
-"""What is tried, in this order as long as the budget lasts; the last one where there is enough data, or dreams are."""
+"""What is tried, in this order as long as the budget lasts. The last one starts from the best of the others, where
+there is enough data, or where dreams are."""
 UNSEEN = "deep_align"
 """What to trust where nothing can be judged; ``python -m align.benchmark zero-shot`` compares it with the others."""
 LARGE = 50_000_000
@@ -52,8 +52,9 @@ PROBES = 1_000
 """Inputs drawn where no data is given."""
 DOUBT = 0.6
 """What is drawn is a weak witness: by it, the learned aligner is overruled only where another is better by far."""
-LEARNED = ("deep_align", OPTIMISING)
+LEARNED = (UNSEEN, f"{UNSEEN}+{OPTIMISED}")
 Judge = Callable[[Permutation], float]
+Tried = tuple[Candidate, Alignment]
 
 
 def auto(
@@ -80,19 +81,25 @@ def auto(
     if sight is None:
         return _unjudged(request, UNSEEN)
     judge = _judge(request, sight, loss, output)
-    tried: list[tuple[Candidate, Alignment]] = []
-    for method in CANDIDATES:
-        if (method in (CLOSED_FORM, OPTIMISING) and size > SMALL) or (method == OPTIMISING and sight.optimised is None):
+    tried: list[Tried] = []
+    for name in CANDIDATES:
+        if (name in (CLOSED_FORM, OPTIMISED) and size > SMALL) or (name == OPTIMISED and sight.optimised is None):
             continue
         if tried and budget is not None and time.perf_counter() - start > budget:
             break
+        method = f"{_best(tried, sight)[0].method}+{name}" if name == OPTIMISED else name
         with suppress(TooFewError):  # one input can judge the others
             found = _run(method, {c.method: known for c, known in tried}, request, sight, loss, output)
             tried.append((Candidate(method, judge(found.permutation), found.elapsed), found))
-    trust = dict.fromkeys(LEARNED, 1 - DOUBT) if sight.drawn else {}
-    kept, best = min(tried, key=lambda pair: (pair[0].score or 0.0) * trust.get(pair[0].method, 1.0))
+    kept, best = _best(tried, sight)
     candidates = [replace(candidate, kept=candidate is kept) for candidate, _ in tried]
     return best.replace(candidates=candidates, elapsed=time.perf_counter() - start)
+
+
+def _best(tried: Sequence[Tried], sight: Sight) -> Tried:
+    """The one of the lowest score; by what was drawn, the learned aligner counts for more."""
+    trust = dict.fromkeys(LEARNED, 1 - DOUBT) if sight.drawn else {}
+    return min(tried, key=lambda pair: (pair[0].score or 0.0) * trust.get(pair[0].method, 1.0))
 
 
 @dataclass(frozen=True)
@@ -162,7 +169,7 @@ def _run(
     start = known.get(before)
     if method == "activation_matching":
         asked = replace(asked, data=sight.matched)
-    elif method == OPTIMISING:
+    elif last == OPTIMISED:
         asked = replace(asked, data=sight.optimised)
         options = {"iterations": ITERATIONS, "loss": loss, "output": output}
     with warnings.catch_warnings():

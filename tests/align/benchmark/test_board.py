@@ -37,20 +37,28 @@ def test_rows_are_judged_once_for_each_aligner(aligner, quick, tiny_zoo, tmp_pat
     head = f"### some networks (aligner {contest.digest(aligner)})\n\n| networks | pairs | not aligned |"
     assert (tmp_path / "table.md").read_text().startswith(head)
     judged = []
-    monkeypatch.setattr(boards, "judge", lambda zoo, name, aligner: judged.append(name) or row)
+
+    def remembered(zoo, name, aligner, labels):
+        judged.append((name, len(labels)))
+        return {label: row[label] for label in labels}
+
+    monkeypatch.setattr(boards, "judge", remembered)
     again.judge("some networks", "tiny", zoo, aligner)
     assert judged == []
     again.judge("some networks", "more", Zoo(tiny_zoo.folder, 6), aligner)
     assert list(again.rows("some networks")) == ["tiny", "more"]
     again.judge("some networks", "tiny", zoo, DeepAlign())
     assert list(again.rows("some networks")) == ["tiny"]
-    assert judged == ["some networks: more", "some networks: tiny"]
+    del again.stored["some networks"]["tiny"]["loss"]["auto"]
+    again.judge("some networks", "tiny", zoo, DeepAlign())
+    assert list(again.rows("some networks")["tiny"]) == list(contest.METHODS)
+    every = len(contest.METHODS)
+    assert judged == [("some networks: more", every), ("some networks: tiny", every), ("some networks: tiny", 1)]
 
 
-def test_networks_that_fit_signals_of_their_own_are_judged_on_them(aligner, quick, wave_zoo, monkeypatch):
+def test_networks_that_fit_signals_of_their_own_are_judged_on_them(aligner, quick, wave_zoo):
     chosen = ("not aligned", "activation matching, 2,000 images", "deep align", "auto, 2,000 labelled images")
-    monkeypatch.setattr(contest, "METHODS", {label: contest.METHODS[label] for label in chosen})
-    row = contest.judge(Zoo(wave_zoo.folder, 4), "waves", aligner)
+    row = contest.judge(Zoo(wave_zoo.folder, 4), "waves", aligner, chosen)
     assert {label: line.loss.shape for label, line in row.items()} == dict.fromkeys(chosen, (2, 3))
 
 
