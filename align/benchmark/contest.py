@@ -84,6 +84,9 @@ def cells(row: Row) -> list[str]:
     """The numbers of a row: pairs, every method's barrier, and two ratios of the forward pass."""
     found = [str(len(row["deep align"].loss))]
     for label in METHODS:
+        if label not in row:  # not judged yet
+            found.append("–")
+            continue
         each = row[label].barrier
         error = float(each.std() / len(each) ** 0.5) if len(each) > 1 else 0.0
         found.append(with_error(float(row[label]), error))

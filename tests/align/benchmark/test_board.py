@@ -50,6 +50,7 @@ def test_rows_are_judged_once_for_each_aligner(aligner, quick, tiny_zoo, tmp_pat
     again.judge("some networks", "tiny", zoo, DeepAlign())
     assert list(again.rows("some networks")) == ["tiny"]
     del again.stored["some networks"]["tiny"]["loss"]["auto"]
+    assert "–" in contest.cells(again.rows("some networks")["tiny"])
     again.judge("some networks", "tiny", zoo, DeepAlign())
     assert list(again.rows("some networks")["tiny"]) == list(contest.METHODS)
     every = len(contest.METHODS)
