@@ -86,6 +86,13 @@ def is_pair(data: Samples) -> bool:
     return isinstance(data, (tuple, list)) and len(data) == 2 and all(isinstance(t, Tensor) for t in data)
 
 
+def require_paired(data: tuple[Tensor, Tensor]) -> None:
+    """Raise unless there are as many targets as inputs."""
+    x, y = data
+    if len(x) != len(y):
+        raise ValueError(f"data has {len(x)} inputs but {len(y)} targets; expected one target for each")
+
+
 def _like(model: nn.Module) -> Tensor:
     return next(t for t in tensors_of(model).values() if t.is_floating_point())
 
@@ -96,9 +103,8 @@ def _split(data: Samples) -> Iterator[tuple[Inputs, Tensor | None]]:
     elif isinstance(data, Tensor):
         yield from ((x, None) for x in _equal_chunks(data))
     elif is_pair(data):
+        require_paired(data)
         x, y = data
-        if len(x) != len(y):
-            raise ValueError(f"{len(x)} inputs but {len(y)} targets")
         yield from zip(_equal_chunks(x), _equal_chunks(y), strict=True)
     elif isinstance(data, Iterable):
         yield from map(_item, data)

@@ -127,8 +127,7 @@ def class_dim(outputs: Tensor) -> int:
 
 
 def divergence(outputs: Tensor, targets: Tensor) -> Tensor:
-    r"""How far the outputs' probabilities are from the targets, sample by sample:
-    :math:`\mathrm{KL}(t \,\|\, \mathrm{softmax}(o))`, without the dimension of classes."""
+    r"""How far answers are from targets, sample by sample: :math:`\mathrm{KL}(t \,\|\, \mathrm{softmax}(o))`."""
     dim = class_dim(outputs)
     return (torch.xlogy(targets, targets) - targets * outputs.log_softmax(dim)).sum(dim)
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from wsgraph.randomness import OwnDraws
 from wsgraph.shell import shell
 
-from .batches import Samples, for_model, is_pair
+from .batches import Samples, for_model, is_pair, require_paired
 from .inputs import first, run
 
 FEW = 2
@@ -27,8 +27,8 @@ def require_fitting(model: Any, data: Samples) -> None:
     """
     if isinstance(data, Mapping):
         return  # forward's own words for what is missing are better
-    if is_pair(data) and len(data[0]) != len(data[1]):
-        raise ValueError(f"data has {len(data[0])} inputs but {len(data[1])} targets; expected one target for each")
+    if is_pair(data):
+        require_paired(data)  # as they were passed: later they come in halves
     inputs = data[0] if is_pair(data) else data
     if not isinstance(model, nn.Module) or not isinstance(inputs, Tensor) or not inputs.numel():
         return

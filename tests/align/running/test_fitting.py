@@ -6,6 +6,7 @@ from torch import nn
 
 import align
 from align.running.fitting import require_fitting
+from wsgraph import to_graph
 
 IMAGES, LABELS = torch.randn(6, 3, 8, 8), torch.zeros(6, dtype=torch.long)
 
@@ -41,7 +42,10 @@ def test_what_fits_or_cannot_be_told_passes_and_the_network_stays_as_it_is(data)
 
 
 def test_what_is_no_module_is_not_run():
-    require_fitting(mlp(3, 2).state_dict(), torch.randn(2, 7))
+    model, misfit = mlp(3, 2), torch.randn(2, 7)
+    with pytest.raises(ValueError, match="does not take the inputs"):
+        require_fitting(model, misfit)
+    require_fitting(to_graph(model), misfit)
 
 
 def test_randomness_of_the_network_is_its_own():
