@@ -15,6 +15,7 @@ from torch.utils.data import ConcatDataset, DataLoader, Sampler
 from torch_geometric.data import Dataset
 
 from wsgraph import Permutation, WeightGraph
+from wsgraph.mirror import mirror
 
 from ..zoo.zoo import Zoo
 
@@ -93,10 +94,23 @@ class LabelledPairs(_Pairs):
 
 
 class UnlabelledPairs(_Pairs):
-    """Two different networks of a zoo; where networks are views of items, two views of one item."""
+    """Two different networks of a zoo; where networks are views of items, two views of one item.
 
-    def __init__(self, zoo: Zoo, part: str = "train", count: int | None = None, seed: int = 0) -> None:
+    Args:
+        zoo: The networks.
+        part: ``train``, ``val`` or ``test``.
+        count: Length of the stream; the number of networks by default.
+        seed: Chooses networks.
+        mirrored: Every other network, at random, is its :func:`wsgraph.mirror.mirror` image.
+    """
+
+    def __init__(
+        self, zoo: Zoo, part: str = "train", count: int | None = None, seed: int = 0, mirrored: bool = False
+    ) -> None:
         super().__init__(zoo, part, count, seed)
+        self.mirrored = mirrored
+        if mirrored and zoo.task.own:
+            raise ValueError(f"{zoo}: a mirrored network has a mirrored signal, not its own; leave optim.mirror out")
         if zoo.task.own and zoo.config.views < 2:
             raise ValueError(f"{zoo} has one view of every item, a pair needs two; build a zoo with views=2")
         self.partners = {n: self._partners(n) for n in self.members} if zoo.task.own else None
@@ -116,8 +130,12 @@ class UnlabelledPairs(_Pairs):
         else:
             choices = self.partners[number]
             other = choices[int(torch.randint(len(choices), (), generator=draw))]
-        a, b = self.zoo.graph(number), self.zoo.graph(other)
+        a, b = (self._seen(n, draw) for n in (number, other))
         return Pair(a, b, None, self.zoo, self.zoo.config.item_of(number))
+
+    def _seen(self, number: int, draw: torch.Generator) -> WeightGraph:
+        graph = self.zoo.graph(number)
+        return mirror(graph) if self.mirrored and torch.rand((), generator=draw) < 0.5 else graph
 
 
 class OneZooAtATime(Sampler[list[int]]):

@@ -37,6 +37,8 @@ class TrainConfig:
         pairs: Unlabelled pairs per step, of all processes together.
         labelled: Labelled ones; few are enough once ℓ_supervised is small.
         images: Samples of the task per step, shared by all pairs.
+        mirror: Half of the networks of unlabelled pairs are mirrored: twice as many to learn from, for tasks where a
+            mirrored image is as good an image.
         lr: Peak learning rate; linear warm-up over the first tenth, then cosine to zero.
         weight_decay: AdamW's.
         clip: Largest norm of the gradient.
@@ -63,6 +65,7 @@ class TrainConfig:
     pairs: int = 8
     labelled: int = 8
     images: int = 256
+    mirror: bool = False
     lr: float = 2e-3
     weight_decay: float = 5e-4
     clip: float = 1.0

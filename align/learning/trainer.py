@@ -155,7 +155,8 @@ class _Run:
         """
         config, stops = self.config, [*range(0, self.config.steps, self.config.validate or self.config.steps)]
         sizes, (seed, stages) = (config.pairs, config.labelled), (config.seed, _augmentations(config))
-        plain = [UnlabelledPairs(z, count=config.steps * sizes[0], seed=seed) for z in self.zoos]
+        count = config.steps * sizes[0]
+        plain = [UnlabelledPairs(z, count=count, seed=seed, mirrored=config.mirror) for z in self.zoos]
         labelled = [LabelledPairs(z, augment=stages, count=config.steps * sizes[1], seed=seed) for z in self.zoos]
         for first, last in pairwise([start, *(s for s in stops if s > start), config.steps]):
             share = (range(first, last), seed, self.fabric.global_rank, self.fabric.world_size)

@@ -6,6 +6,7 @@ import torch
 from align.learning.pairs import LabelledPairs, OneZooAtATime, UnlabelledPairs, pair_loader
 from align.zoo import Zoo
 from wsgraph.augment import Noise
+from wsgraph.mirror import mirror
 
 
 def content(batches):
@@ -46,6 +47,22 @@ def test_unlabelled_pairs_are_different_networks_of_the_part(tiny_zoo):
         a, b = (next(n for n, t in members.items() if torch.equal(t, g.tensors["1.weight"])) for g in (pair.a, pair.b))
         assert a != b
         assert pair.label is None
+
+
+def test_half_of_the_networks_are_mirrored_and_the_choice_of_pairs_stays(tiny_zoo):
+    plain, seen = UnlabelledPairs(tiny_zoo, count=40), UnlabelledPairs(tiny_zoo, count=40, mirrored=True)
+    mirrored = 0
+    for pair, other in zip(plain, seen, strict=True):
+        for graph, got in ((pair.a, other.a), (pair.b, other.b)):
+            same = torch.equal(got.tensors["1.weight"], graph.tensors["1.weight"])
+            assert same or torch.equal(got.tensors["1.weight"], mirror(graph).tensors["1.weight"])
+            mirrored += not same
+    assert 25 <= mirrored <= 55
+
+
+def test_signals_are_not_mirrored(wave_zoo):
+    with pytest.raises(ValueError, match="a mirrored network has a mirrored signal"):
+        UnlabelledPairs(wave_zoo, mirrored=True)
 
 
 def test_views_are_paired_with_views_of_the_same_item(wave_zoo):
