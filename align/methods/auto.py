@@ -23,6 +23,7 @@ from wsgraph.modules import tensors_of
 from wsgraph.shell import shell
 
 from ..alignment import Alignment, Candidate
+from ..projection.refinement import WIDEST
 from ..running.answers import Output, logits
 from ..running.batches import NOISE, Samples, is_pair
 from ..running.batchnorm import reset_batchnorm
@@ -109,7 +110,8 @@ class Sight:
     Attributes:
         judged: The judge's samples.
         matched: What activations are matched on.
-        optimised: What permutations are optimised on, none of the judge's samples; ``None`` if they are too few.
+        optimised: What permutations are optimised on, none of the judge's samples; ``None`` if they are too few, or
+            drawn for networks so wide that nothing is gained by it.
         drawn: Whether there is no data, and something drawn stands for it.
     """
 
@@ -137,7 +139,8 @@ def _sight(request: Request) -> Sight | None:
     if data == NOISE or not noise.is_floating_point() or not _dreams_are_sound(request):
         return Sight(noise, noise, drawn=True)
     x = replace(request, data=DREAMS, samples=2 * (request.samples or PROBES)).dreamed().data
-    return Sight(x[1::2], noise, x[::2], drawn=True)
+    wide = sum(group.size**2 for group in request.graphs()[0].spec.free) > WIDEST
+    return Sight(x[1::2], noise, None if wide else x[::2], drawn=True)
 
 
 def _probes(request: Request) -> Iterator[Tensor]:

@@ -35,7 +35,7 @@ SAMPLES, BATCH, DIRECTIONS = 2048, 256, 256
 RATE, PROJECTIONS = 0.1, 5
 """Learning rate of the scores; Sinkhorn iterations per step."""
 WIDEST = 2**18
-"""Entries of all scores above which a pair is not refined: two layers of 512 take seconds and gain nothing."""
+"""Entries of all scores above which a pair is not optimised on dreams: layers of 512 take seconds and gain nothing."""
 WORTH = 0.99
 """What the average's distance must fall to for refined scores to take the place of the others."""
 ROUNDING = 10

@@ -75,7 +75,8 @@ def test_without_data_permutations_are_optimised_on_dreams_where_these_are_sound
     norm = align.match(trained(0, norm=True), trained(1, norm=True))
     convolutional = align.match(*(nn.Sequential(nn.Conv2d(1, 6, 3), nn.ReLU(), nn.Flatten(), nn.Linear(24, 3))
                                   for _ in range(2)), example_input=torch.zeros(2, 1, 4, 4))  # fmt: skip
-    for found in (norm, convolutional):
+    wide = align.match(mlp(2, 520, 4), mlp(2, 520, 4))
+    for found in (norm, convolutional, wide):
         assert [c.method for c in found.candidates] == list(auto.CANDIDATES[:-1])
 
 
