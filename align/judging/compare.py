@@ -140,11 +140,15 @@ def cells(row: dict[str, Any]) -> tuple[str, str, str]:
 def with_error(value: float, error: float) -> str:
     """A number to the second digit of its standard error; one that has none, as a single pair, stands alone.
 
+    Of one whose error is out of all proportion, as where two pairs agree by chance, six digits are enough.
+
     >>> with_error(1.27512, 0.00934)
     '1.2751 ± 0.0093'
     """
     if not 0 < error < inf or not isfinite(value):
         return f"{value:.4g}"
+    if error < 1e-5 * abs(value):
+        return f"{value:.6g} ± {error:.1g}"
     place = 1 - int(f"{error:.1e}".partition("e")[2])
     return f"{round(value, place):.{max(place, 0)}f} ± {round(error, place):.{max(place, 0)}f}"
 
