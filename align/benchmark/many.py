@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from itertools import combinations
 
 import torch
-from rich.console import Console
-from rich.table import Table
 from torch import nn
 
 from ..judging.barrier import barrier
@@ -17,12 +15,13 @@ from ..merging.merge import merge
 from ..progress import progress
 from ..zoo import Zoo, build
 from ..zoo.families import family
+from .sheet import Sheet
 from .variants import zoos
 
 TOGETHER, SETS = 8, 3
 """Networks that are averaged, and how many disjoint sets of them a zoo gives."""
-FAMILIES = (8, 40)
-"""Digits MLPs among the families: SiLU 64-40³-10 and ReLU 64-96-72-10."""
+FAMILIES = {"SiLU 64-40³-10": 8, "ReLU 64-96-72-10": 40}
+"""Digits MLPs among the families, by their numbers."""
 
 
 def _pair_by_pair(models: Sequence[nn.Module]) -> Universe:
@@ -41,20 +40,20 @@ WAYS: dict[str, Callable[[Sequence[nn.Module]], Universe]] = {
 
 def compare() -> None:
     """Print, for every zoo and way, the barrier of all pairs, and what the average of all networks loses."""
-    table = Table(title=f"{TOGETHER} networks in one frame, mean over {SETS} sets of them")
-    for column in ("networks", "way", "barrier of all pairs", "loss of the average", "accuracy of the average"):
-        table.add_column(column, justify="left" if column in ("networks", "way") else "right")
-    configs = [family(k) for k in FAMILIES]
-    for zoo in [*zoos("training", TOGETHER * SETS), *(build(config, TOGETHER * SETS) for config in configs)]:
-        with progress(zoo.config.name, len(WAYS) * SETS) as step:
+    columns = ("networks and way", "barrier of all pairs", "loss of the average", "accuracy of the average")
+    sheet = Sheet("many", f"{TOGETHER} networks in one frame, mean over {SETS} sets of them", columns)
+    judged = {"ReLU 64-48³-10": zoos("training", TOGETHER * SETS)[0]}
+    judged |= {name: build(family(k), TOGETHER * SETS) for name, k in FAMILIES.items()}
+    for name, zoo in judged.items():
+        with progress(name, len(WAYS) * SETS) as step:
             for label, way in WAYS.items():
                 found = []
                 for k in range(SETS):
                     found.append(_judge(zoo, list(zoo.records)[k * TOGETHER : (k + 1) * TOGETHER], way))
                     step(note=label)
                 pairs, loss, accuracy = torch.tensor(found).mean(0).tolist()
-                table.add_row(zoo.config.name, label, f"{pairs:.4f}", f"+{loss:.3f}", f"{accuracy:.1%}")
-    Console(width=140).print(table)
+                sheet.add(f"{name}: {label}", f"{pairs:.4f}", f"+{loss:.3f}", f"{accuracy:.1%}")
+    sheet.close()
 
 
 @torch.no_grad()

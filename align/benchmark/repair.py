@@ -8,8 +8,6 @@ REPAIR.
 from __future__ import annotations
 
 import torch
-from rich.console import Console
-from rich.table import Table
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -26,6 +24,7 @@ from ..methods.registry import takes
 from ..progress import progress
 from ..running.outputs import evaluate
 from ..zoo.architectures import resnet20, seeded
+from .sheet import Sheet
 
 KIND = "align.benchmark.repair"
 METHODS = ("identity", "weight_matching", "activation_matching")
@@ -68,17 +67,16 @@ def compare(epochs: int, width: float) -> None:
     data = load("cifar10")
     a, b = (train(seed, epochs, width, data.train) for seed in (1, 2))
     inputs = data.train[0][:5_000]
-    table = Table(title=f"ResNet-20 (width {width}, {epochs} epochs), CIFAR-10: test loss and accuracy of the average")
-    for column in ("alignment", *REPAIRS):
-        table.add_column(column, justify="left" if column == "alignment" else "right")
+    title = f"ResNet-20 (width {width}, {epochs} epochs), CIFAR-10: test loss and accuracy of the average"
+    sheet = Sheet("repair", title, ("alignment", *REPAIRS))
     for name, model in (("network a", a), ("network b", b)):
-        table.add_row(f"({name})", _judge(model, data.test), "", "")
+        sheet.add(f"({name})", _judge(model, data.test), "", "")
     for method in METHODS:
         images = inputs if takes(method, "data") else None
         found = match(a, b, method, data=images, example_input=inputs[:2], seed=0)
         merged = [merge(a, b, alignment=found, repair=kind, data=inputs) for kind in REPAIRS]
-        table.add_row(method, *(_judge(m, data.test) for m in merged))
-    Console(width=120).print(table)
+        sheet.add(method, *(_judge(m, data.test) for m in merged))
+    sheet.close()
 
 
 def _judge(model: nn.Module, data: Split) -> str:

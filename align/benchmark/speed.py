@@ -13,7 +13,6 @@ from typing import TypeVar
 
 import torch
 from rich.console import Console
-from rich.table import Table
 from torch import nn
 
 from wsgraph import Permutation, WeightGraph, to_graph
@@ -24,6 +23,7 @@ from ..alignment import Alignment, project
 from ..deep_align import DeepAlign
 from ..zoo.architectures import cnn, mlp, resnet50, vgg
 from .memory import peak_memory
+from .sheet import Sheet
 
 T = TypeVar("T")
 NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
@@ -100,10 +100,8 @@ def speed(names: list[str] | None = None) -> None:
     """Print the table of all networks."""
     aligner = DeepAlign()
     columns = ("network", "weights", "trace", "graph", "encode", "floor", "encode/floor", "score", "Hungarian", "total")
-    table = Table(title=f"A pair of networks, seconds on {torch.get_num_threads()} thread(s)")
-    for column in (*columns, "peak/weights", "exact"):
-        table.add_column(column, justify="left" if column == "network" else "right", no_wrap=True)
-    console = Console(width=160)
+    title = f"A pair of networks, seconds on {torch.get_num_threads()} thread(s)"
+    sheet, console = Sheet("speed", title, (*columns, "peak/weights", "exact")), Console()
     for name, (make, shape) in NETWORKS.items():
         if names and not any(n.lower() in name.lower() for n in names):
             continue
@@ -111,8 +109,8 @@ def speed(names: list[str] | None = None) -> None:
             r = measure(make, shape, aligner)
         cells = [f"{r['weights']:,.0f}", f"{r['trace']:.2f}", f"{r['graph']:.4f}", f"{r['encode']:.3f}"]
         cells += [f"{r['floor']:.3f}", f"{r['encode'] / r['floor']:.2f}", f"{r['score']:.3f}", f"{r['hungarian']:.3f}"]
-        table.add_row(name, *cells, f"{r['total']:.3f}", f"{r['peak'] / r['bytes']:.2f}", "yes" if r["exact"] else "NO")
-    console.print(table)
+        sheet.add(name, *cells, f"{r['total']:.3f}", f"{r['peak'] / r['bytes']:.2f}", "yes" if r["exact"] else "NO")
+    sheet.close()
 
 
 WIDTHS = ((64, 32, 32, 10), (784, 128, 128, 128, 10), (784, 512, 512, 10))
@@ -121,17 +119,16 @@ WIDTHS = ((64, 32, 32, 10), (784, 128, 128, 128, 10), (784, 512, 512, 10))
 def batches() -> None:
     """Print how much faster a batch of pairs is than one pair after the other."""
     aligner = DeepAlign()
-    table = Table(title=f"Batches of pairs, {torch.get_num_threads()} thread(s)")
-    for column in ("network", "pairs", "one by one", "together", "ratio", "together, not refined"):
-        table.add_column(column, justify="left" if column == "network" else "right")
+    columns = ("network", "pairs", "one by one", "together", "ratio", "together, not refined")
+    sheet = Sheet("speed/batches", f"Batches of pairs, seconds on {torch.get_num_threads()} thread(s)", columns)
     for widths in WIDTHS:
         count = 64 if widths[0] < 100 else 8
         left, right = ([to_graph(mlp((widths[0],), widths[1:-1], widths[-1])) for _ in range(count)] for _ in range(2))
         alone, _ = _best(partial(_one_by_one, aligner, left, right))
         (together, _), (plain, _) = _alternating(*(partial(f, left, right) for f in (aligner, aligner.unrefined())))
         name = "-".join(map(str, widths))
-        table.add_row(name, str(count), *(f"{x:.3f}" for x in (alone, together, alone / together, plain)))
-    Console().print(table)
+        sheet.add(name, str(count), *(f"{x:.3f}" for x in (alone, together, alone / together, plain)))
+    sheet.close()
 
 
 def _one_by_one(aligner: DeepAlign, left: list[WeightGraph], right: list[WeightGraph]) -> list[Alignment]:

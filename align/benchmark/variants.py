@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 from rich.console import Console
-from rich.table import Table
 
 from wsgraph import EncoderConfig
 
@@ -24,6 +23,7 @@ from ..learning.settings import TrainConfig
 from ..learning.trainer import train_aligner
 from ..zoo import Recipe, Zoo, ZooConfig, build
 from .changes import VARIANTS
+from .sheet import Sheet
 
 
 def zoos(kind: str, count: int) -> list[Zoo]:
@@ -42,11 +42,10 @@ def compare(kind: str, names: list[str], steps: int, seeds: int, count: int = 96
     console, both = Console(width=120), zoos(kind, count)
     chosen = [pairs_of(zoo, "test", pairs) for zoo in both]
     learned = len(both[0].members("train"))
-    table = Table(title=f"Held-out barrier after {steps} steps, {learned} training networks each, {seeds} seed(s)")
-    for column in ("variant", "parameters", *(zoo.config.name for zoo in both), "seconds"):
-        table.add_column(column, justify="left" if column == "variant" else "right")
+    title = f"Held-out barrier after {steps} steps, {learned} training networks each, {seeds} seed(s)"
+    sheet = Sheet(kind, title, ("variant", "parameters", *(zoo.config.name for zoo in both), "seconds"))
     naive = [line_barrier(z, p, [z.module(j) for _, j in p], points=11) for z, p in zip(both, chosen, strict=True)]
-    table.add_row("(not aligned)", "", *(f"{float(x):.3f}" for x in naive), "")
+    sheet.add("(not aligned)", "", *(f"{float(x):.3f}" for x in naive), "")
     for name in names or variants:
         start, found = time.perf_counter(), []
         for seed in range(seeds):
@@ -58,9 +57,9 @@ def compare(kind: str, names: list[str], steps: int, seeds: int, count: int = 96
         if seeds > 1:
             cells = [f"{c} ± {e:.3f}" for c, e in zip(cells, (values.std(0) / seeds**0.5).tolist(), strict=True)]
         weights = sum(p.numel() for p in aligner.parameters())
-        table.add_row(name, f"{weights:,}", *cells, f"{(time.perf_counter() - start) / seeds:.0f}")
+        sheet.add(name, f"{weights:,}", *cells, f"{(time.perf_counter() - start) / seeds:.0f}")
         console.print(name, *cells)
-    console.print(table)
+    sheet.close()
 
 
 def _train(kind: str, changes: Mapping[str, Any], both: list[Zoo], steps: int, seed: int) -> DeepAlign:

@@ -10,8 +10,6 @@ from statistics import mean, stdev
 from typing import Any
 
 import torch
-from rich.console import Console
-from rich.table import Table
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -26,6 +24,7 @@ from ..merging.merge import merge
 from ..methods.registry import takes
 from ..running.outputs import evaluate
 from ..zoo import Recipe, Zoo, ZooConfig, build
+from .sheet import Sheet
 
 METHODS = ("weight_matching", "covariance_matching", "activation_matching", "deep_align")
 SIZES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -45,12 +44,11 @@ def compare(arch: str, data: str, pairs: int) -> None:
     for k in range(pairs):
         for name, accuracies in judged(narrow, wide, k).items():
             found.setdefault(name, []).append(accuracies)
-    table = Table(title=f"{arch} on {data}, {pairs} pairs: accuracy on the test set")
-    for column in ("", "as it is", "with REPAIR"):
-        table.add_column(column, justify="left" if not column else "right")
+    title = f"{arch} on {data}, {pairs} pairs: accuracy on the test set"
+    sheet = Sheet(f"widths/{arch}-{data}", title, ("network", "as it is", "with REPAIR"))
     for name, values in found.items():
-        table.add_row(name, *(_shown([v[c] for v in values]) for c in (0, 1)))
-    Console(width=100).print(table)
+        sheet.add(name, *(_shown([v[c] for v in values]) for c in (0, 1)))
+    sheet.close()
 
 
 def _zoo(arch: str, data: str, args: dict[str, Any], pairs: int) -> Zoo:

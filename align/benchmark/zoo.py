@@ -15,8 +15,6 @@ from multiprocessing import get_context
 from statistics import median
 
 import torch
-from rich.console import Console
-from rich.table import Table
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -24,6 +22,7 @@ from ..progress import progress
 from ..zoo.architectures import inr, mlp
 from ..zoo.memory import keep_freed_memory
 from ..zoo.together import Recipe, train_alone, train_together
+from .sheet import Sheet
 
 STEPS = 48
 """Optimiser steps of every network; an epoch has eight, or one with full batches."""
@@ -112,9 +111,7 @@ def compare(names: Sequence[str], repeats: int) -> None:
     _start_worker()
     chosen = {k: c for k, c in CASES.items() if not names or any(n.lower() in k.lower() for n in names)}
     columns = ("network", "one by one", "networks", "at once", "ratio", f"{WORKERS} processes", "ratio")
-    table = Table(title="Training: seconds per network and 1,000 steps, one thread per process")
-    for k, column in enumerate(columns):
-        table.add_column(column, justify="right" if k else "left")
+    sheet = Sheet("zoo", "Training: seconds per network and 1,000 steps, one thread per process", columns)
     pool = ProcessPoolExecutor(WORKERS, get_context("spawn"), _start_worker)
     with pool, progress("training networks", len(chosen) * (repeats + 1)) as step:
         for name, case in chosen.items():
@@ -126,5 +123,5 @@ def compare(names: Sequence[str], repeats: int) -> None:
             alone, together, workers = (1000 / STEPS * median(taken) for taken in zip(*rounds, strict=True))
             ratios = [median(r[0] / r[k] for r in rounds) for k in (1, 2)]
             cells = (f"{alone:.3f}", str(case.together), f"{together:.3f}", f"{ratios[0]:.1f}")
-            table.add_row(name, *cells, f"{workers:.3f}", f"{ratios[1]:.1f}")
-    Console(width=120).print(table)
+            sheet.add(name, *cells, f"{workers:.3f}", f"{ratios[1]:.1f}")
+    sheet.close()

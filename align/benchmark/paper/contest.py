@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from ...deep_align import DeepAlign
 from ...judging.compare import Method, with_error
 from ...plots import plot_line_panels
+from ..tables import both
 from .measuring import TEMPERATURE, Entry, Measured, curve, error, measure, of_pairs, ratio, tempered
 from .notebook import Notebook
 from .reported import REPORTED
 from .settings import Settings
 from .subjects import Subjects, pairs_of, subjects
-from .tables import both
 
 AGAINST, LEARNED = "activation matching", "deep align"
 """Ratios to activation matching carry over from one zoo to another; barriers do not."""

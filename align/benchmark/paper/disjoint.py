@@ -16,11 +16,11 @@ from ...matching import match
 from ...plots import plot_line_panels
 from ...progress import progress
 from ...zoo import Zoo
+from ..tables import both
 from .measuring import Measured, curve, error
 from .notebook import Notebook
 from .settings import Settings, training
 from .subjects import networks, trained
-from .tables import both
 
 SIDES = ("data.side=first", "data.side=second")
 """95 % of the images of half of the classes, and 5 % of the others."""

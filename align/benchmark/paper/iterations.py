@@ -11,11 +11,11 @@ from ...judging.compare import Method, aligned_by, with_error
 from ...judging.evaluation import line_barrier
 from ...plots import plot_curves
 from ...progress import progress
+from ..tables import both
 from .measuring import error
 from .notebook import Notebook
 from .settings import Settings
 from .subjects import Pair, Subjects, pairs_of, subjects
-from .tables import both
 
 STARTS = {"nothing": "", "weight matching": "weight_matching+", "deep align": "deep_align+"}
 """What Sinkhorn re-basin starts from."""

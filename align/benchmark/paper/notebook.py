@@ -6,12 +6,8 @@
 from __future__ import annotations
 
 import json
-import platform
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +15,10 @@ from rich.console import Console
 
 from wsgraph.files import replacing
 
+from ..provenance import in_words, provenance
 from .settings import Settings
 
 RESULTS = "results.json"
-PACKAGES = ("wsgraph", "torch", "torch_geometric", "numpy", "scipy")
 
 
 class Notebook:
@@ -61,27 +57,10 @@ class Notebook:
 
     def close(self, tables: Mapping[str, str]) -> None:
         """Write the tables, with what made them above, and say where."""
-        made = provenance()
-        head = f"`{made['command']}`, commit {made['commit']}, {made['versions']}, {self.settings.scale} scale.\n\n"
+        head = f"{in_words()}, {self.settings.scale} scale.\n\n"
         differs = f"What the paper has otherwise: {self.settings.differs}\n\n" if self.settings.differs else ""
         self.write("table.md", head + differs + tables["md"])
-        self.write("table.tex", f"% {made['command']}, commit {made['commit']}\n{tables['tex']}")
+        self.write("table.tex", f"% {in_words()}\n{tables['tex']}")
         console = Console(markup=False, width=200)
         console.print(f"{self.settings.title}\n{tables['md']}", soft_wrap=True)
         console.print(f"written: {self.folder / 'table.md'}", soft_wrap=True)
-
-
-def provenance() -> dict[str, str]:
-    """What makes a number: the command, the commit, the versions."""
-    found = subprocess.run(
-        ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
-    return {
-        "command": " ".join(["python -m align.benchmark", *sys.argv[1:]]),
-        "commit": found.stdout.strip() or "unknown",
-        "versions": f"Python {platform.python_version()}, {versions}",
-    }

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ...learning.report import predictions
 from ...plots import plot_permutations
+from ..tables import both
 from .notebook import Notebook
 from .subjects import subjects
-from .tables import both
 
 
 def planted(book: Notebook) -> None:

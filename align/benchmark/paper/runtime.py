@@ -11,10 +11,10 @@ import torch
 from ...matching import match
 from ...progress import progress
 from ...zoo.composed import zoo_configs
+from ..tables import both
 from .notebook import Notebook
 from .reported import SECONDS
 from .settings import Settings, training
-from .tables import both
 
 METHODS: Mapping[str, tuple[str, bool]] = {
     "weight matching": ("weight_matching", False),

@@ -8,12 +8,12 @@ from ...deep_align import DeepAlign
 from ...judging.compare import Method, with_error
 from ...learning.stages import first_aligner, train_config
 from ...plots import plot_curves
+from ..tables import both
 from .measuring import Entry, Measured, error, measure, of_pairs
 from .notebook import Notebook
 from .reported import LOSSES
 from .settings import Settings, training
 from .subjects import Pair, fewer, networks, pairs_of, subjects, trained
-from .tables import both
 
 
 def by_loss(book: Notebook) -> None:

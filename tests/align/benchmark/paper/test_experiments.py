@@ -11,7 +11,7 @@ from align.benchmark.paper.measuring import Entry, measure, of_pairs, ratio
 from align.benchmark.paper.notebook import Notebook
 from align.benchmark.paper.settings import Family, Settings, read
 from align.benchmark.paper.subjects import Subjects, fewer, networks, pairs_of, require_held_out
-from align.benchmark.paper.tables import both
+from align.benchmark.tables import both
 from align.judging.compare import Method
 from wsgraph import Permutation
 

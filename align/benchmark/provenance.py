@@ -1,0 +1,33 @@
+"""What made a number: the command, the commit, the versions."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+PACKAGES = ("wsgraph", "torch", "torch_geometric", "numpy", "scipy")
+
+
+def provenance() -> dict[str, str]:
+    """``command``, ``commit`` and ``versions`` of the process that asks."""
+    found = subprocess.run(
+        ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    return {
+        "command": " ".join(["python -m align.benchmark", *sys.argv[1:]]),
+        "commit": found.stdout.strip() or "unknown",
+        "versions": f"Python {platform.python_version()}, {versions}",
+    }
+
+
+def in_words() -> str:
+    """The same as a line above a table."""
+    made = provenance()
+    return f"`{made['command']}`, commit {made['commit']}, {made['versions']}"
