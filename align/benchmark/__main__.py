@@ -47,6 +47,8 @@ def _parser() -> argparse.ArgumentParser:
     many = add("zoo", _zoo, "networks trained at once, against one after another")
     many.add_argument("networks", nargs="*", help=WORDS)
     many.add_argument("--repeats", type=int, default=5, help="measurements of each, of which the median counts")
+    kept = add("zoos", _zoos, "number and quality of the networks of all zoos that are there")
+    kept.add_argument("networks", nargs="*", help=WORDS)
     add("many", _many, "eight networks in one frame, seen at once, pair by pair, or by weight matching")
     found = add("coverage", _coverage, "the symmetry found in many architectures, and planted permutations")
     found.add_argument("networks", nargs="*", help=WORDS)
@@ -185,6 +187,12 @@ def _zoo(args: argparse.Namespace) -> None:
     from . import zoo
 
     zoo.compare(args.networks, args.repeats)
+
+
+def _zoos(args: argparse.Namespace) -> None:
+    from . import zoos
+
+    zoos.compare(args.networks)
 
 
 def _many(args: argparse.Namespace) -> None:

@@ -8,7 +8,6 @@ adds networks to it. ``python -m align.zoo folder=<a zoo's folder>`` does so for
 from __future__ import annotations
 
 import sys
-from statistics import mean, stdev
 from typing import TYPE_CHECKING
 
 from omegaconf import DictConfig, OmegaConf
@@ -16,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..configuration import command, require_arch
+from .summary import COLUMNS, cells
 
 if TYPE_CHECKING:
     from .zoo import Zoo
@@ -24,16 +24,10 @@ if TYPE_CHECKING:
 def summary(zoos: list[Zoo]) -> Table:
     """Number and quality of the networks."""
     table = Table(title="zoos")
-    for column in ("zoo", "networks", "train / val / test", "train loss", "test loss", "test accuracy"):
+    for column in COLUMNS:
         table.add_column(column, justify="left" if column == "zoo" else "right")
     for zoo in zoos:
-        records = list(zoo.records.values())
-        sizes = " / ".join(str(len(zoo.members(part))) for part in ("train", "val", "test"))
-        losses = [mean(values) for values in zip(*((r.train_loss, r.test_loss) for r in records), strict=True)]
-        right = [r.test_accuracy for r in records if r.test_accuracy is not None]
-        spread = f" ± {stdev(right):.1%}" if len(right) > 1 else ""
-        accuracy = f"{mean(right):.1%}{spread}" if right else "-"
-        table.add_row(zoo.folder.name, str(len(zoo)), sizes, *(f"{x:.4g}" for x in losses), accuracy)
+        table.add_row(*cells(zoo))
     return table
 
 

@@ -19,6 +19,7 @@ ZERO_SHOT = Path("results/zero-shot")
         (["coverage", "vgg", "--page", "x.md"], ("coverage", ["vgg"], Path("x.md"))),
         (["coverage", "--model", "mine:net"], ("own", "mine:net")),
         (["trace-speed", "old", "--repeats", "1"], ("trace_speed", Path("old"), [], 1)),
+        (["zoos", "mlp"], ("zoos", ["mlp"])),
         (["many"], ("many",)),
         (["zero-shot"], ("zero_shot", [], ZERO_SHOT)),
         (["zero-shot", "rows", "LSTM", "--output", "x"], ("zero_shot", ["LSTM"], Path("x"))),
@@ -30,6 +31,7 @@ ZERO_SHOT = Path("results/zero-shot")
 def test_every_command_reaches_its_measurement(words, expected, monkeypatch):
     seen = []
     named = {"zoo": "compare", "repair": "compare", "variants": "compare", "coverage": "coverage", "many": "compare"}
+    named["zoos"] = "compare"
     named |= {"own": "describe", "trace_speed": "compare"}
     named |= {"zero_shot": "zero_shot", "transfer": "transfer", "left_out": "leave_one_out", "card": "write"}
     for module, name in named.items():
