@@ -53,6 +53,20 @@ def alignment(a: Stack, moved: Stack, spec: Spec) -> Tensor:
     return (gap / size).mean()  # type: ignore[union-attr]
 
 
+def activation(maps: Stack, correlations: Stack) -> Tensor:
+    r"""ℓ_activation: how little the neurons that are matched fire alike,
+
+    .. math:: 1 - \tfrac1n \langle P, C \rangle, \quad \text{mean over groups and pairs}
+
+    Args:
+        maps: Group name → ``[K, n, n]``, soft permutations.
+        correlations: Group name → ``[K, n, n]``, of the neurons of both networks on inputs of the task; groups that
+            are not seen do not count.
+    """
+    alike = [(maps[name] * c).sum((-2, -1)) / c.shape[-1] for name, c in correlations.items()]
+    return 1 - torch.stack(alike).mean()
+
+
 def lmc(
     template: nn.Module,
     a: Stack,

@@ -17,6 +17,7 @@ LEAST_OF = {
         "lmc",
         "alignment",
         "alignment_end",
+        "activation",
         "noise",
         "noise_end",
         "validate",
@@ -48,6 +49,8 @@ class TrainConfig:
         alignment: Weight of ℓ_alignment; networks that fit signals of their own (INRs) go without it, as in the paper.
         alignment_end: Weight that it changes to by the end, step by step; ``None``: it stays. Close weights are a guide
             at first and mislead in the end: what is nearest is not what averages best.
+        activation: Weight of ℓ_activation at first, which falls to 0 by the end, step by step. Neurons that fire alike
+            are a guide while the average of two deep networks says nothing yet.
         noise: Gaussian noise of the augmented copies, relative to each tensor's scale.
         noise_end: Noise that it grows (or falls) to by the end, in :data:`STAGES` equal stages; ``None``: it stays.
         mask: Share of their weights that is set to zero.
@@ -74,6 +77,7 @@ class TrainConfig:
     lmc: float = 1.0
     alignment: float = 1.0
     alignment_end: float | None = None
+    activation: float = 0.0
     noise: float = 0.02
     noise_end: float | None = None
     mask: float = 0.05
@@ -104,6 +108,8 @@ class TrainConfig:
     def weights(self, zoo: Zoo, step: int = 0) -> dict[str, float]:
         """Weights of the losses that count for a zoo at a step; others are not computed."""
         end = self.alignment if self.alignment_end is None else self.alignment_end
-        alignment = self.alignment + (end - self.alignment) * step / max(1, self.steps)
+        done = step / max(1, self.steps)
+        alignment = self.alignment + (end - self.alignment) * done
         weights = {"supervised": self.supervised, "lmc": self.lmc, "alignment": alignment}
+        weights["activation"] = self.activation * (1 - done)
         return {k: w for k, w in weights.items() if w and not (k == "alignment" and zoo.task.own)}

@@ -10,14 +10,20 @@ from torch import Tensor
 from torch.func import vmap
 
 from wsgraph import Permutation, Spec
+from wsgraph.modules import with_tensors
 
 from ..deep_align import DeepAlign
+from ..methods.activation_matching import correlations
 from ..projection.assignment import hard_maps
 from ..projection.sinkhorn import soft_maps
 from ..running.networks import Tensors
+from ..zoo import Zoo
 from . import losses
 from .pairs import Pair, generator
 from .settings import TrainConfig
+
+WATCHED = 16
+"""Samples of a step that activations are seen on; a convolution shows a neuron at many places of each."""
 
 
 def step_losses(
@@ -50,8 +56,21 @@ def step_losses(
     def alignment() -> Tensor:
         return losses.alignment(left, moved, zoo.spec)
 
-    known = {"supervised": supervised, "lmc": lmc, "alignment": alignment}
+    def activation() -> Tensor:
+        x = task_batch(plain, config, step)[0][:WATCHED].to(device)
+        return losses.activation(maps, correlated(zoo, left, right, x))
+
+    known = {"supervised": supervised, "lmc": lmc, "alignment": alignment, "activation": activation}
     return {name: known[name]() for name in config.weights(zoo, step)}
+
+
+def correlated(zoo: Zoo, left: Tensors, right: Tensors, x: Tensor) -> Tensors:
+    """Correlations of the neurons of stacked pairs on inputs of the task: group name → ``[K, n, n]``."""
+    count = len(next(iter(left.values())))
+    pairs = [[with_tensors(zoo.template, {n: t[k] for n, t in side.items()}) for side in (left, right)]
+             for k in range(count)]  # fmt: skip
+    found = [correlations(a.eval(), b.eval(), zoo.spec, x) for a, b in pairs]
+    return {name: torch.stack([each[name].to(x) for each in found]) for name in found[0]}
 
 
 def stack(networks: Sequence[Mapping[str, Tensor]]) -> Tensors:

@@ -77,6 +77,18 @@ def activation_matching(
     return Alignment(left_graph, right_graph, scores, None, "activation_matching", time.perf_counter() - start)
 
 
+@torch.no_grad()
+def correlations(a: nn.Module, b: nn.Module, spec: Spec, x: Inputs) -> dict[str, Tensor]:
+    """How alike neurons of two networks fire on one batch: group → ``[n, n]``, mean over all weights that read it."""
+    left, right = (_values(m, spec, x) for m in (a, b))
+    found: dict[str, list[Tensor]] = {}
+    for key in left:
+        moments = Moments()
+        moments.add(left[key], right[key])
+        found.setdefault(key[0], []).append(moments.similarity("correlation"))
+    return {name: torch.stack(each).mean(0) for name, each in found.items()}
+
+
 def _scores(spec: Spec, other: Spec, moments: Mapping[tuple[str, int], Moments], similarity: str) -> dict[str, Tensor]:
     """Similarities summed over all weights that read a group."""
     scores: dict[str, Tensor] = {}

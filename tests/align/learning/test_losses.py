@@ -3,8 +3,8 @@ import torch
 from torch import nn
 
 from align.learning import losses
-from align.learning.step import stack
-from wsgraph import to_graph
+from align.learning.step import correlated, stack
+from wsgraph import Permutation, to_graph
 
 
 def networks(zoo, *numbers):
@@ -41,6 +41,21 @@ def test_alignment_loss_is_zero_only_for_the_right_permutation(tiny_zoo):
     a = networks(tiny_zoo, 0, 1)
     assert losses.alignment(a, a, tiny_zoo.spec) == 0
     assert losses.alignment(a, networks(tiny_zoo, 1, 2), tiny_zoo.spec) > 0.1
+
+
+def test_activation_loss_is_smallest_where_neurons_fire_alike(tiny_zoo):
+    a, x = networks(tiny_zoo, 0, 1), tiny_zoo.task.samples("train")[0][:32]
+    graphs = [tiny_zoo.graph(n) for n in (0, 1)]
+    planted = [Permutation.random(g.spec, torch.Generator().manual_seed(k)) for k, g in enumerate(graphs)]
+    b = stack([p.apply(g).tensors for p, g in zip(planted, graphs, strict=True)])
+    found = correlated(tiny_zoo, a, b, x)
+    assert set(found) == {g.name for g in tiny_zoo.spec.free}
+    labels = {name: torch.stack([p.inverse().maps[name] for p in planted]) for name in found}
+    right = {name: nn.functional.one_hot(label, label.shape[-1]).to(x) for name, label in labels.items()}
+    wrong = {name: p.roll(1, dims=-1) for name, p in right.items()}
+    silent = sum(float((c.abs().amax(-1) < 0.5).float().mean()) for c in found.values()) / len(found)  # neurons at rest
+    assert losses.activation(right, found) == pytest.approx(silent, abs=1e-3)
+    assert losses.activation(wrong, found) > losses.activation(right, found) + 0.5
 
 
 def test_lmc_loss_is_the_task_loss_half_way(tiny_zoo):

@@ -69,7 +69,7 @@ def test_losses_do_not_depend_on_how_pairs_are_batched(tiny_zoo):
     torch.manual_seed(0)
     aligner = DeepAlign(SMALL).double().train()
     plain, labelled = pairs(tiny_zoo, 4)
-    config = TrainConfig()
+    config = TrainConfig(activation=1.0)
     whole = step_losses(aligner.float(), plain, labelled, config, 3)
     halves = [step_losses(aligner, plain[k : k + 2], labelled[k : k + 2], config, 3) for k in (0, 2)]
     for name, value in whole.items():
@@ -101,4 +101,6 @@ def test_the_weight_of_a_loss_may_fade(tiny_zoo):
     """To nothing after the last step, so that there is a loss in every step, be it the only one."""
     config = TrainConfig(steps=4, supervised=0.0, lmc=0.0, alignment=1.0, alignment_end=0.0)
     assert [config.weights(tiny_zoo, k) for k in range(4)] == [{"alignment": w} for w in (1.0, 0.75, 0.5, 0.25)]
+    config = TrainConfig(steps=4, supervised=0.0, lmc=1.0, alignment=0.0, activation=2.0)
+    assert [config.weights(tiny_zoo, k)["activation"] for k in range(4)] == [2.0, 1.5, 1.0, 0.5]
     assert {TrainConfig(steps=4).weights(tiny_zoo, k)["alignment"] for k in range(4)} == {1.0}
