@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -36,6 +38,8 @@ METHODS: dict[str, dict[str, Any]] = {
 """What the demo runs, with fewer iterations than the defaults where it is the optimiser that takes the time."""
 
 LABELS = {"identity": "not aligned"}
+TITLE = "Two digits MLPs (64-64-64-10), different seeds, held-out images"
+COLUMNS = ("method", "loss barrier", "average's accuracy", "seconds")
 
 
 def digits() -> tuple[Split, Split]:
@@ -76,6 +80,41 @@ def train(model: nn.Module, data: Split, seed: int, epochs: int = 20) -> nn.Modu
     return model.eval()
 
 
+@dataclass(frozen=True)
+class Row:
+    """How well a method did."""
+
+    method: str
+    curve: Barrier
+    accuracy: float
+    seconds: float
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return LABELS.get(self.method, self.method)
+
+    @property
+    def cells(self) -> tuple[str, str, str, str]:
+        """Those of :data:`COLUMNS`."""
+        return self.name, f"{float(self.curve):.3f}", f"{self.accuracy:.1%}", f"{self.seconds:.2f}"
+
+
+def compare(seed: int) -> Iterator[Row]:
+    """Two networks, aligned with every method and judged on held-out images, one row after the other."""
+    from . import barrier, match, merge
+    from .methods.registry import takes
+
+    held, test = digits()
+    a, b = (train(network(2 * seed + k), held, seed=k) for k in (1, 2))
+    for method, options in METHODS.items():
+        data = held if takes(method, "data") else None
+        alignment = match(a, b, method, data=data, seed=seed, **options)
+        aligned = alignment.apply(b)
+        accuracy = (merge(a, aligned)(test[0]).argmax(1) == test[1]).float().mean()
+        yield Row(method, barrier(a, aligned, data=test), float(accuracy), alignment.elapsed)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_output(parser, __file__)
@@ -84,29 +123,16 @@ def main() -> None:
 
     import torch
 
-    from . import barrier, match, merge
-    from .methods.registry import takes
-
     torch.set_num_threads(1)  # these matrices are tiny: threads that wait for a busy core cost ten times what they save
-    console, start = Console(), time.perf_counter()
-    held, test = digits()
-    a, b = (train(network(2 * args.seed + k), held, seed=k) for k in (1, 2))
-    curves: dict[str, Barrier] = {}
-    table = Table(title="Two digits MLPs (64-64-64-10), different seeds, held-out images")
-    for column in ("method", "loss barrier", "average's accuracy", "seconds"):
+    start = time.perf_counter()
+    rows = list(compare(args.seed))
+    table = Table(title=TITLE)
+    for column in COLUMNS:
         table.add_column(column, justify="left" if column == "method" else "right", no_wrap=column == "method")
-    for method, options in METHODS.items():
-        data = held if takes(method, "data") else None
-        alignment = match(a, b, method, data=data, seed=args.seed, **options)
-        aligned = alignment.apply(b)
-        curve = barrier(a, aligned, data=test)
-        average = merge(a, aligned)
-        accuracy = (average(test[0]).argmax(1) == test[1]).float().mean()
-        name = LABELS.get(method, method)
-        table.add_row(name, f"{float(curve):.3f}", f"{accuracy:.1%}", f"{alignment.elapsed:.2f}")
-        if "+" not in method:
-            curves[name.replace("_", " ")] = curve
-    console.print(table)
+    for row in rows:
+        table.add_row(*row.cells)
+    Console().print(table)
+    curves = {row.name.replace("_", " "): row.curve for row in rows if "+" not in row.method}
     plot_lines(curves, args.output, "Digits: loss between two networks")
     print(f"picture: {args.output}   ({time.perf_counter() - start:.0f} s in all)")
 

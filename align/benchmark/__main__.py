@@ -33,6 +33,8 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--threads", type=int, default=1, help="threads of torch (more than free cores is slower)")
         return command
 
+    shown = add("demo", _demo, "the table of make demo: every method on two small networks")
+    shown.add_argument("--seed", type=int, default=0, help="of networks and methods")
     fast = add("speed", _speed, "seconds, memory and distance from the floor of the learned aligner")
     fast.add_argument("networks", nargs="*", help=WORDS)
     for kind, table in VARIANTS.items():
@@ -161,6 +163,12 @@ def _card(args: argparse.Namespace) -> None:
     from . import card
 
     card.write(args.folder, args.results)
+
+
+def _demo(args: argparse.Namespace) -> None:
+    from . import demo
+
+    demo.compare(args.seed)
 
 
 def _speed(args: argparse.Namespace) -> None:

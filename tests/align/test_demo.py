@@ -1,13 +1,31 @@
+import pytest
 import torch
 
 from align import demo
 
 
-def test_demo_draws_and_tells(tmp_path, monkeypatch, capsys):
-    quick = {"identity": {}, "weight_matching": {}, "weight_matching+sinkhorn": {"iterations": 2}}
+@pytest.fixture
+def quick(monkeypatch):
+    """A demo of seconds."""
     train = demo.train
-    monkeypatch.setattr(demo, "METHODS", quick)
+    few = {"identity": {}, "weight_matching": {}, "weight_matching+sinkhorn": {"iterations": 2}}
+    monkeypatch.setattr(demo, "METHODS", few)
     monkeypatch.setattr(demo, "train", lambda model, data, seed: train(model, data, seed, epochs=2))
+
+
+def test_the_benchmark_keeps_the_table(tmp_path, monkeypatch, quick):
+    from align.benchmark import sheet
+    from align.benchmark.__main__ import main
+
+    monkeypatch.setattr(sheet, "RESULTS", tmp_path)
+    monkeypatch.setattr("sys.argv", ["benchmark", "demo", "--seed", "3"])
+    main()
+    table = (tmp_path / "demo" / "table.md").read_text()
+    assert table.startswith("`python -m align.benchmark demo --seed 3`")
+    assert "| weight_matching+sinkhorn |" in table
+
+
+def test_demo_draws_and_tells(tmp_path, monkeypatch, capsys, quick):
     path = tmp_path / "new" / "demo.png"
     monkeypatch.setattr("sys.argv", ["demo", "--output", str(path), "--seed", "3"])
     demo.main()
