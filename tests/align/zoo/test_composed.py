@@ -1,6 +1,7 @@
 """Every architecture composes with every preset, and is a network that becomes a graph."""
 
 import pytest
+import torch
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
@@ -39,6 +40,14 @@ def test_full_width_has_the_published_number_of_parameters(arch: str, count: int
     config = composed(f"+arch={arch}", "arch.args.width=1")
     (zoo,) = zoo_configs(config, config)
     assert sum(p.numel() for p in zoo.network(0).parameters()) == count
+
+
+@pytest.mark.parametrize("preset", choices("preset"))
+def test_the_deepest_network_tells_inputs_apart_before_it_learned_anything(preset: str) -> None:
+    config = composed("+arch=vgg16", f"preset={preset}")
+    (zoo,) = zoo_configs(config, config)
+    said = zoo.network(0)(torch.rand(8, 3, 32, 32))
+    assert float(said.detach().std(0).mean()) > 1e-2  # 1e-8 by torch's own rule, and nothing is learned from that
 
 
 def test_waves_have_no_data_set() -> None:
