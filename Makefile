@@ -41,6 +41,7 @@ format: install  ## Repair what `make check` finds, where that can be done autom
 	$(BIN)/ruff format
 
 results-smoke: install  ## Make every table of the paper's experiments, tiny, from the embedded digits
+	@rm -rf results/smoke
 	@for name in $(EXPERIMENTS); do echo "== $$name"; \
 	    OMP_NUM_THREADS=1 $(BIN)/python -W ignore -m align.benchmark paper $$name scale=smoke --output results/smoke || exit 1; done
 

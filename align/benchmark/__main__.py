@@ -142,7 +142,7 @@ def _paper(args: argparse.Namespace) -> None:
 
     try:
         experiments.run(args.experiment, args.settings, args.output)
-    except (*FAILURES, HydraException, KeyboardInterrupt) as error:
+    except (*FAILURES, HydraException, FloatingPointError, KeyboardInterrupt) as error:
         sys.exit(str(error) or "interrupted; the same command goes on")
 
 

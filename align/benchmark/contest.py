@@ -11,7 +11,7 @@ from torch import nn
 
 from ..deep_align import DeepAlign
 from ..judging.barrier import Barrier
-from ..judging.compare import with_error
+from ..judging.compare import mean_with_error
 from ..judging.evaluation import line_barrier
 from ..matching import match
 from ..methods.auto import ITERATIONS
@@ -38,7 +38,7 @@ METHODS: dict[str, tuple[str, str | None]] = {
 FREE = ("weight matching", "activation matching, noise")
 CLASSIC = (*FREE, "activation matching, 2,000 images")
 """Methods to be measured against: without data, and all."""
-COLUMNS = ("networks", "pairs", *METHODS, "deep align / best without data", "deep align / best classic")
+COLUMNS = ("networks", "pairs", *METHODS, "deep align / best classic without data", "deep align / best classic")
 SEEN, JUDGED, POINTS = 2_000, 2_000, 11
 """Samples that methods see, samples that barriers are measured on, points on the line."""
 Row = Mapping[str, Barrier]
@@ -87,9 +87,7 @@ def cells(row: Row) -> list[str]:
         if label not in row:  # not judged yet
             found.append("–")
             continue
-        each = row[label].barrier
-        error = float(each.std() / len(each) ** 0.5) if len(each) > 1 else 0.0
-        found.append(with_error(float(row[label]), error))
+        found.append(mean_with_error(row[label].barrier))
     return [*found, *(f"{ratio(row, 'deep align', others):.2f}" for others in (FREE, CLASSIC))]
 
 

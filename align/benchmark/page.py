@@ -30,6 +30,8 @@ def fill(page: Path, results: Path) -> dict[str, bool]:
     found: dict[str, bool] = {}
 
     def replaced(place: re.Match[str]) -> str:
+        if "<!--" in place[0].removeprefix(place["begin"]).removesuffix(place["end"]):
+            raise ValueError(f"{page}: <!-- {place['file']} --> has no <!-- end --> before the next comment")
         path = results / place["file"]
         found[place["file"]] = path.is_file()
         return f"{place['begin']}\n{path.read_text().strip()}\n\n{place['end']}" if path.is_file() else place[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import subprocess
 import sys
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 
@@ -12,7 +13,10 @@ PACKAGES = ("wsgraph", "torch", "torch_geometric", "numpy", "scipy")
 
 
 def provenance() -> dict[str, str]:
-    """``command``, ``commit`` and ``versions`` of the process that asks."""
+    """``command``, ``commit`` and ``versions`` of the process that asks.
+
+    To be asked for at the start: a commit that is made while it runs is not what it runs.
+    """
     found = subprocess.run(
         ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"],
         capture_output=True,
@@ -27,7 +31,6 @@ def provenance() -> dict[str, str]:
     }
 
 
-def in_words() -> str:
+def in_words(made: Mapping[str, str]) -> str:
     """The same as a line above a table."""
-    made = provenance()
     return f"`{made['command']}`, commit {made['commit']}, {made['versions']}"

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from wsgraph.files import replacing
 
-from .provenance import in_words
+from .provenance import in_words, provenance
 from .tables import both
 
 RESULTS = Path("results")
@@ -27,7 +27,7 @@ class Sheet:
     """
 
     def __init__(self, name: str, title: str, columns: Sequence[str]) -> None:
-        self.name, self.title, self.columns = name, title, columns
+        self.name, self.title, self.columns, self.made = name, title, columns, provenance()
         self.rows: list[tuple[str, ...]] = []
 
     def add(self, *cells: str) -> None:
@@ -45,5 +45,5 @@ class Sheet:
         console.print(table)
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as temporary:
-            temporary.write_text(f"{in_words()}. {self.title}.\n\n{both(self.columns, self.rows)['md']}")
+            temporary.write_text(f"{in_words(self.made)}. {self.title}.\n\n{both(self.columns, self.rows)['md']}")
         console.print(f"written: {path}", soft_wrap=True)

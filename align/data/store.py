@@ -7,9 +7,9 @@ from pathlib import Path
 import torch
 
 from wsgraph.files import load_tensors, save_tensors
-from wsgraph.folder import VARIABLE
+from wsgraph.folder import VARIABLE, cache_folder
 
-from .catalogue import Entry
+from .catalogue import Entry, entry
 from .formats import PARTS, RawSet, digest
 
 KIND = "wsgraph data set"
@@ -31,6 +31,13 @@ def open_set(entry: Entry, root: Path) -> RawSet:
     tensors = read_standard(entry, entry.folder(root))
     write_compact(entry, tensors, path)
     return tensors
+
+
+def is_here(name: str) -> bool:
+    """Whether :func:`align.data.load` would find the set; nothing is read."""
+    found, root = entry(name), cache_folder()
+    standard = (len(format.find(found.folder(root))) == len(format.files) for format in found.formats)
+    return found.embedded or compact_path(found, root).exists() or any(standard)
 
 
 def read_compact(entry: Entry, path: Path) -> RawSet:

@@ -7,7 +7,7 @@ from math import inf, isfinite
 from typing import Any
 
 from rich.table import Table
-from torch import nn
+from torch import Tensor, nn
 
 from ..alignment import Alignment
 from ..deep_align import DeepAlign
@@ -137,6 +137,16 @@ def cells(row: dict[str, Any]) -> tuple[str, str, str]:
     return with_error(row["barrier"], row["error"]), f"{row['auc']:.4g}", accuracy
 
 
+def standard_error(each: Tensor) -> float:
+    """Of the mean of numbers that do not depend on each other; none of a single one.
+
+    >>> import torch
+    >>> standard_error(torch.tensor([1.0, 3.0]))
+    1.0
+    """
+    return float(each.std() / len(each) ** 0.5) if len(each) > 1 else 0.0
+
+
 def with_error(value: float, error: float) -> str:
     """A number to the second digit of its standard error; one that has none, as a single pair, stands alone.
 
@@ -153,6 +163,11 @@ def with_error(value: float, error: float) -> str:
     return f"{round(value, place):.{max(place, 0)}f} ± {round(error, place):.{max(place, 0)}f}"
 
 
+def mean_with_error(each: Tensor) -> str:
+    """The mean of numbers, to the second digit of its standard error."""
+    return with_error(float(each.mean()), standard_error(each))
+
+
 def title_of(zoo: Zoo) -> str:
     """Architecture and data of a zoo, for people: ``mlp on digits``."""
     return zoo.config.name if zoo.config.data is None else f"{zoo.config.name} on {zoo.config.data}"
@@ -167,7 +182,7 @@ def summary(results: dict[str, Barrier]) -> dict[str, dict[str, Any]]:
     return {
         name: {
             "barrier": float(result),
-            "error": float(result.barrier.std(unbiased=False) / len(result.barrier) ** 0.5),
+            "error": standard_error(result.barrier),
             "auc": float(result.auc.mean()),
             "accuracy": None if result.accuracy is None else float(result.accuracy[:, len(result.points) // 2].mean()),
             "pairs": len(result.loss),

@@ -227,7 +227,8 @@ class _Run:
             if run[part] != agreed:
                 raise ValueError(
                     f"the checkpoint in {self.folder} is of another run: its {part} is\n  {run[part]}\n"
-                    f"but now\n  {now}\nChoose another output folder, or start anew with resume=never."
+                    f"but now\n  {now}\nChoose another output folder, delete this one, or start anew with resume=never "
+                    "of align.train."
                 )
         self.aligner.load_state_dict(saved["aligner"])
         self.optimiser.optimizer.load_state_dict(saved["optimiser"])

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...deep_align import DeepAlign
-from ...judging.compare import Method, with_error
+from ...judging.compare import Method, mean_with_error
 from ...plots import plot_line_panels
 from ..tables import both
-from .measuring import TEMPERATURE, Entry, Measured, curve, error, measure, of_pairs, ratio, tempered
+from .measuring import TEMPERATURE, Entry, Measured, curve, measure, of_pairs, ratio, tempered
 from .notebook import Notebook
 from .reported import REPORTED
 from .settings import Settings
@@ -34,7 +34,10 @@ def contest(book: Notebook) -> None:
             found[TEMPERATURE] = book.keep(f"{title}: {TEMPERATURE}", tempered, pairs, settings)
         measured[title] = found
     plot_line_panels(
-        {title: {k: curve(found[k]) for k in DRAWN if k in found} for title, found in measured.items()},
+        {
+            title: {k: curve(found[k], _counts(found)[-1]) for k in DRAWN if k in found}
+            for title, found in measured.items()
+        },
         book.folder / "lines.png",
         settings.title,
     )
@@ -65,16 +68,27 @@ def entries(known: Subjects, settings: Settings) -> list[Entry]:
 
 def table(measured: Mapping[str, Mapping[str, Measured]], settings: Settings) -> dict[str, str]:
     """Barrier, area and ratio of every method and family, with the paper's numbers beside."""
-    columns = ["method"]
-    for title in measured:
-        columns += [f"{title}: barrier", "AUC", f"× {AGAINST}", "paper: barrier", "AUC", f"× {AGAINST}"]
+    columns, last = ["method"], ["pairs"]
+    for title, found in measured.items():
+        counts = _counts(found)
+        ratios = [f"× {AGAINST}", *(f"× on {count} pairs" if count > 1 else "× on one pair" for count in counts[1:])]
+        own = [f"{title}: barrier", "AUC", *ratios, "paper: barrier", "AUC", f"× {AGAINST}"]
+        columns += own
+        last += [" or ".join(map(str, counts)), *[""] * (len(own) - 1)]
     labels = list(dict.fromkeys(label for found in measured.values() for label in found))
     rows = [
         [label, *(cell for title in measured for cell in _cells(label, measured[title], _paper(settings, title)))]
         for label in labels
     ]
-    pairs = [f"{len(of_pairs(found[LEARNED]))} ({settings.slow})" for found in measured.values()]
-    return both(columns, rows, [["pairs (of slow methods)", *(c for n in pairs for c in (n, *[""] * 5))]])
+    return both(columns, rows, [last])
+
+
+def _counts(found: Mapping[str, Measured]) -> list[int]:
+    """How many pairs methods were tried on, most first: slow ones may have had fewer.
+
+    Each has a column of ratios: what stands in one column was measured on the same pairs.
+    """
+    return sorted({len(of_pairs(measured)) for measured in found.values()}, reverse=True)
 
 
 def _paper(settings: Settings, title: str) -> Mapping[str, tuple[float, float | None]]:
@@ -82,11 +96,15 @@ def _paper(settings: Settings, title: str) -> Mapping[str, tuple[float, float | 
 
 
 def _cells(label: str, found: Mapping[str, Measured], paper: Mapping[str, tuple[float, float | None]]) -> Sequence[str]:
-    ours, theirs = ["–"] * 3, ["–"] * 3
+    ours, theirs = ["–"] * (2 + len(_counts(found))), ["–"] * 3
     if label in found:
         each, area = of_pairs(found[label]), of_pairs(found[label], "auc")
-        relative = ratio(found[label], found[AGAINST])
-        ours = [with_error(float(each.mean()), error(each)), f"{float(area.mean()):.3g}", _times(relative)]
+        ratios = [_times(ratio(found[label], found[AGAINST], count)) for count in _counts(found)]
+        ours = [
+            mean_with_error(each),
+            "–" if label == TEMPERATURE else f"{float(area.mean()):.3g}",  # three points have no area worth the name
+            *ratios,
+        ]
     if label in paper:
         barrier, auc = paper[label]
         below = paper[AGAINST][0] if AGAINST in paper else None

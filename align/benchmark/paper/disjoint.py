@@ -10,21 +10,21 @@ import torch
 
 from ...deep_align import DeepAlign
 from ...judging.barrier import barrier
-from ...judging.compare import with_error
+from ...judging.compare import standard_error, with_error
 from ...learning.stages import first_aligner, train_config
 from ...matching import match
 from ...plots import plot_line_panels
 from ...progress import progress
 from ...zoo import Zoo
 from ..tables import both
-from .measuring import Measured, curve, error
-from .notebook import Notebook
+from .measuring import Measured, curve
+from .notebook import Notebook, file_name
 from .settings import Settings, training
 from .subjects import networks, trained
 
 SIDES = (("data.side=first",), ("data.side=second", "zoo.seed=1"))
-"""95 % of the images of half of the classes, and 5 % of the others; no network has a twin of its seed on the other side,
-whose start and batches it would share: such pairs are half aligned before they are trained."""
+"""95 % of the images of half of the classes, and 5 % of the others. Seeds differ: networks of one seed start as one,
+and are half aligned before they are trained."""
 METHODS = {
     "not aligned": ("identity", False),
     "weight matching": ("weight_matching", False),
@@ -41,7 +41,9 @@ def disjoint(book: Notebook) -> None:
     for title, family in settings.families.items():
         left, right = (networks(family, side)[0] for side in SIDES)
         config = training(family, 0)
-        aligner = trained([left, right], first_aligner(config), train_config(config), book.folder / "aligners" / title)
+        aligner = trained(
+            [left, right], first_aligner(config), train_config(config), book.folder / "aligners" / file_name(title)
+        )
         pairs = list(zip(left.members("test"), right.members("test"), strict=False))[: settings.slow]
         found = {
             label: book.keep(f"{title}: {label}", _lines, label, left, right, pairs, aligner, settings)
@@ -83,5 +85,5 @@ def _cells(measured: Measured) -> list[str]:
     for key, shown in (("loss", with_error), ("accuracy", lambda value, _: f"{value:.1%}")):
         lines = torch.tensor(measured[key][0])
         for point in (-1, lines.shape[1] // 2, 0):
-            cells.append(shown(float(lines[:, point].mean()), error(lines[:, point])))
+            cells.append(shown(float(lines[:, point].mean()), standard_error(lines[:, point])))
     return cells

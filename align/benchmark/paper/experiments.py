@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from wsgraph.alone import alone
+
 from .contest import contest
 from .disjoint import disjoint
 from .iterations import by_iteration
@@ -31,4 +33,7 @@ def run(name: str, words: Sequence[str], output: Path) -> None:
     settings = read(name, words)
     if settings.kind not in KINDS:
         raise ValueError(f"kind {settings.kind!r} is not one of {', '.join(KINDS)}")
-    KINDS[settings.kind](Notebook(output / name, settings))
+    folder = output / name
+    refusal = ValueError(f"another process writes to {folder}; wait for it, or choose another folder with --output")
+    with alone(folder, refusal):
+        KINDS[settings.kind](Notebook(folder, settings))

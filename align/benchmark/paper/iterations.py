@@ -7,20 +7,23 @@ from typing import Any
 
 import torch
 
-from ...judging.compare import Method, aligned_by, with_error
+from ...judging.compare import Method, aligned_by, mean_with_error
 from ...judging.evaluation import line_barrier
 from ...plots import plot_curves
 from ...progress import progress
 from ..tables import both
-from .measuring import error
-from .notebook import Notebook
+from .notebook import Notebook, file_name
 from .settings import Settings
 from .subjects import Pair, Subjects, pairs_of, subjects
 
 STARTS = {"nothing": "", "weight matching": "weight_matching+", "deep align": "deep_align+"}
 """What Sinkhorn re-basin starts from."""
-ALONE = {"weight matching": "weight_matching", "deep align": "deep_align", "deep align + weight matching":
-         "deep_align+weight_matching"}  # fmt: skip
+ALONE = {
+    "not aligned": "identity",
+    "weight matching": "weight_matching",
+    "deep align": "deep_align",
+    "deep align + weight matching": "deep_align+weight_matching",
+}
 """What needs no data, and where weight matching goes from the learned aligner's result."""
 Points = dict[str, list[float]]
 """Barriers and distances of all pairs."""
@@ -44,8 +47,13 @@ def by_iteration(book: Notebook) -> None:
                 rows.append([title, f"Sinkhorn from {start}", str(count), *_cells(found)])
                 curves[f"from {start}"][0].append(count)
                 curves[f"from {start}"][1].append(float(torch.tensor(found["barrier"]).mean()))
-        name = "".join(letter if letter.isalnum() else "-" for letter in title)
-        plot_curves(curves, book.folder / f"{name}.png", "Sinkhorn iterations", "barrier", f"{settings.title}: {title}")
+        plot_curves(
+            curves,
+            book.folder / f"{file_name(title)}.png",
+            "Sinkhorn iterations",
+            "barrier",
+            f"{settings.title}: {title}",
+        )
     columns = ["networks", "method", "iterations", "barrier", "‖a − P b‖"]
     book.close(both(columns, rows))
 
@@ -69,4 +77,4 @@ def _judged(name: str, iterations: int, known: Subjects, pairs: Sequence[Pair], 
 
 def _cells(found: Points) -> tuple[str, str]:
     barrier, distance = (torch.tensor(found[key]) for key in ("barrier", "distance"))
-    return with_error(float(barrier.mean()), error(barrier)), with_error(float(distance.mean()), error(distance))
+    return mean_with_error(barrier), mean_with_error(distance)

@@ -61,20 +61,15 @@ def measure(entry: Entry, pairs: Sequence[Pair], settings: Settings) -> Measured
     return {"points": first.points.tolist(), "loss": losses, "accuracy": accuracy}
 
 
-def curve(measured: Measured) -> Barrier:
-    """The lines of all pairs; where there are several aligners, those of the first."""
-    return Barrier(torch.tensor(measured["points"]), torch.tensor(measured["loss"][0]))
+def curve(measured: Measured, count: int | None = None) -> Barrier:
+    """The lines of the first ``count`` pairs; where there are several aligners, those of the first."""
+    return Barrier(torch.tensor(measured["points"]), torch.tensor(measured["loss"][0][:count]))
 
 
 def of_pairs(measured: Measured, what: str = "barrier") -> Tensor:
     """Barrier, or ``auc``, of every pair, mean over aligners: ``[pairs]``."""
     points = torch.tensor(measured["points"])
     return torch.stack([getattr(Barrier(points, torch.tensor(run)), what) for run in measured["loss"]]).mean(0)
-
-
-def error(each: Tensor) -> float:
-    """Standard error of the mean over independent pairs."""
-    return float(each.std() / len(each) ** 0.5) if len(each) > 1 else 0.0
 
 
 def tempered(pairs: Sequence[Pair], settings: Settings) -> Measured:
@@ -107,9 +102,10 @@ def _half_way(a: nn.Module, b: nn.Module, zoo: Any) -> nn.Module:
     return merge(a, b, **reset).eval()
 
 
-def ratio(measured: Measured, reference: Measured) -> float | None:
-    """Mean barrier relative to another method's, on the pairs that both have."""
-    ours, theirs = of_pairs(measured).tolist(), of_pairs(reference).tolist()
-    count = min(len(ours), len(theirs))
-    below = mean(theirs[:count])
-    return mean(ours[:count]) / below if below else None
+def ratio(measured: Measured, reference: Measured, count: int) -> float | None:
+    """Mean barrier relative to another method's, on the first ``count`` pairs; none unless both have them."""
+    ours, theirs = (of_pairs(found)[:count].tolist() for found in (measured, reference))
+    if min(len(ours), len(theirs)) < count:
+        return None
+    below = mean(theirs)
+    return mean(ours) / below if below else None

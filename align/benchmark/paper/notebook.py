@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -13,12 +14,15 @@ from typing import Any
 
 from rich.console import Console
 
+from wsgraph import plain
 from wsgraph.files import replacing
 
 from ..provenance import in_words, provenance
 from .settings import Settings
 
 RESULTS = "results.json"
+PROSE = ("title", "differs")
+"""Settings that say something to readers, and nothing of what is measured."""
 
 
 class Notebook:
@@ -30,22 +34,21 @@ class Notebook:
     """
 
     def __init__(self, folder: Path, settings: Settings) -> None:
-        self.folder, self.settings = folder, settings
-        plain = json.loads(json.dumps(asdict(settings)))
+        self.folder, self.settings, self.made = folder, settings, provenance()
+        now = json.loads(json.dumps(asdict(settings)))
         path = folder / RESULTS
-        stored = json.loads(path.read_text()) if path.is_file() else {}
-        if stored and stored.get("settings") != plain:
-            raise ValueError(
-                f"{path} was made with other settings; choose another folder with --output, or delete this one"
-            )
-        self.stored: dict[str, Any] = {"made": {}, "settings": plain, "measured": stored.get("measured", {})}
+        stored = plain.parse(path.read_text(), str(path)) if path.is_file() else {"settings": now}
+        _require_same(stored["settings"], now, path)
+        measured, made = stored.get("measured", {}), stored.get("made", self.made)
+        commits = stored.get("commits", dict.fromkeys(measured, made["commit"]))
+        self.stored: dict[str, Any] = {"made": made, "settings": now, "measured": measured, "commits": commits}
 
     def keep(self, key: str, measure: Callable[..., Any], *args: Any) -> Any:
         """What ``measure(*args)`` gives, now, or gave under this name before."""
         measured = self.stored["measured"]
         if key not in measured:
             measured[key] = json.loads(json.dumps(measure(*args)))
-            self.stored["made"] = provenance()
+            self.stored["made"], self.stored["commits"][key] = self.made, self.made["commit"]
             self.write(RESULTS, json.dumps(self.stored, indent=1))
         return measured[key]
 
@@ -57,10 +60,37 @@ class Notebook:
 
     def close(self, tables: Mapping[str, str]) -> None:
         """Write the tables, with what made them above, and say where."""
-        head = f"{in_words()}, {self.settings.scale} scale.\n\n"
+        commits = " and ".join(dict.fromkeys(self.stored["commits"].values()))
+        made = in_words({**self.stored["made"], "commit": commits})
+        head = f"{made}, {self.settings.scale} scale.\n\n"
         differs = f"What the paper has otherwise: {self.settings.differs}\n\n" if self.settings.differs else ""
         self.write("table.md", head + differs + tables["md"])
-        self.write("table.tex", f"% {in_words()}\n{tables['tex']}")
+        self.write("table.tex", f"% {made}\n{tables['tex']}")
         console = Console(markup=False, width=200)
         console.print(f"{self.settings.title}\n{tables['md']}", soft_wrap=True)
         console.print(f"written: {self.folder / 'table.md'}", soft_wrap=True)
+
+
+def file_name(title: str) -> str:
+    """The title of a family as the name of a file.
+
+    >>> file_name("3, 4 and 5 layers")
+    '3-4-and-5-layers'
+    """
+    return re.sub(r"\W+", "-", title)
+
+
+def _require_same(stored: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> None:
+    """Raise if what is stored was measured otherwise than it would be now."""
+    then, here = (_essence(settings) for settings in (stored, now))
+    for key in here:
+        if then.get(key) != here[key]:
+            raise ValueError(
+                f"{path} was made with other settings: {key} was {then.get(key)} and is {here[key]}. "
+                "Choose another folder with --output, or delete that file; trained aligners are kept beside it."
+            )
+
+
+def _essence(settings: Mapping[str, Any]) -> dict[str, Any]:
+    families = {title: family["train"] for title, family in settings["families"].items()}
+    return {**{key: value for key, value in settings.items() if key not in PROSE}, "families": families}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...learning.report import predictions
 from ...plots import plot_permutations
 from ..tables import both
-from .notebook import Notebook
+from .notebook import Notebook, file_name
 from .subjects import subjects
 
 
@@ -15,8 +15,7 @@ def planted(book: Notebook) -> None:
     for title, family in settings.families.items():
         known = subjects(book.folder, title, family, 1)
         shown = predictions(known.aligners[0], known.zoos[0], settings.slow)
-        name = "".join(letter if letter.isalnum() else "-" for letter in title)
-        plot_permutations(shown, book.folder / f"{name}.png", f"{settings.title}: {title}")
+        plot_permutations(shown, book.folder / f"{file_name(title)}.png", f"{settings.title}: {title}")
         right = [float((found == truth).float().mean()) for _, found, truth in shown.values()]
         kept = book.keep(title, list, right)
         rows.append([title, str(len(kept)), f"{sum(kept) / len(kept):.1%}"])

@@ -12,9 +12,12 @@ from omegaconf import DictConfig, OmegaConf
 from wsgraph import plain
 
 from ...configuration import choices, config_folder
+from ...data.store import is_here
 
 GROUP = "benchmark"
 SCALES = ("smoke", "laptop", "paper")
+SLOW_ONLY = ("iterations", "disjoint", "planted")
+"""Kinds that have no other pairs than those of slow methods."""
 
 
 @dataclass(frozen=True)
@@ -24,10 +27,12 @@ class Family:
     Attributes:
         train: Words of an ``align.train`` command that say which.
         reported: The paper's name for them in :mod:`~align.benchmark.paper.reported`.
+        where: A data set; where its files are not, the family is left out.
     """
 
     train: tuple[str, ...]
     reported: str | None = None
+    where: str | None = None
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,14 @@ class Settings:
     counts: tuple[int, ...] = ()
     variants: Mapping[str, tuple[str, ...]] | None = None
 
+    def __post_init__(self) -> None:
+        least = {"seeds": 1, "pairs": 1, "slow": 0, "points": 2, "samples": 1, "images": 1, "sinkhorn": 0, "scratch": 0}
+        if self.kind in SLOW_ONLY:
+            least["slow"] = 1
+        for name, bound in least.items():
+            if getattr(self, name) < bound:
+                raise ValueError(f"{name}={getattr(self, name)}: expected at least {bound}")
+
 
 def names() -> list[str]:
     """All experiments."""
@@ -87,6 +100,8 @@ def read(name: str, words: Sequence[str] = ()) -> Settings:
     chosen = dict(scales[scale])
     words_of_scale = chosen.pop("train", [])
     own, few = chosen.pop("families", {}), chosen.pop("only", [])
+    if unknown := set(own) - set(data["families"]):
+        raise ValueError(f"scales.{scale}.families has {', '.join(unknown)}; there are {', '.join(data['families'])}")
     families = {
         title: plain.build(
             Family,
@@ -106,11 +121,17 @@ def _override(word: str) -> str:
     return f"++{word}" if word.partition("=")[0] in {f.name for f in fields(Settings)} else word
 
 
-def _chosen(families: Mapping[str, Any], words: Sequence[str]) -> dict[str, Any]:
-    found = {title: family for title, family in families.items() if not words or any(w in title for w in words)}
-    if not found:
-        raise ValueError(f"no family contains {' or '.join(words)}; there are {', '.join(families)}")
-    return found
+def _chosen(families: Mapping[str, Any], words: Any) -> dict[str, Any]:
+    """Families that a word names, or all whose data is here."""
+    words = [str(word) for word in (words if isinstance(words, list) else [words])]
+    for word in words:
+        if not any(word in title for title in families):
+            raise ValueError(f"no family contains {word}; there are {', '.join(families)}")
+    return {
+        title: family
+        for title, family in families.items()
+        if (any(word in title for word in words) if words else is_here(family.get("where", "digits")))
+    }
 
 
 def _named(key: str, words: Sequence[str]) -> bool:

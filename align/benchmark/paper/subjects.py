@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from ...learning.settings import TrainConfig
 from ...learning.stages import first_aligner, train_config, zoos_of
 from ...learning.trainer import train_aligner
 from ...zoo import Zoo
+from .notebook import file_name
 from .settings import Family, training
 
 Pair = tuple[Zoo, int, int]
@@ -47,7 +47,7 @@ def subjects(folder: Path, title: str, family: Family, seeds: int, more: Sequenc
     zoos, aligners = networks(family, more), []
     for seed in range(seeds):
         config = training(family, seed, more)
-        where = folder / "aligners" / re.sub(r"\W+", "-", " ".join((title, *more, f"seed {seed}")))
+        where = folder / "aligners" / file_name(" ".join((title, *more, f"seed {seed}")))
         aligners.append(trained(zoos, first_aligner(config), train_config(config), where))
     return Subjects(zoos, aligners)
 
@@ -73,7 +73,7 @@ def require_held_out(zoo: Zoo) -> None:
         if twin is not None:
             raise ValueError(
                 f"network {number} of {zoo.folder} is for tests and equals network {twin}, which aligners learn from: "
-                "what is measured on it means nothing. Build the zoo anew with other seeds (zoo.seed=)."
+                "what is measured on it means nothing. Delete that folder; the same command builds the zoo anew."
             )
 
 
@@ -83,7 +83,7 @@ def pairs_of(zoos: Sequence[Zoo], count: int) -> list[Pair]:
     turns = [(zoo, *pairs[k]) for k in range(max(map(len, each))) for zoo, pairs in zip(zoos, each, strict=True)
              if k < len(pairs)]  # fmt: skip
     if not turns:
-        raise ValueError(f"{zoos[0]} has no two test networks; build more (zoo.count=)")
+        raise ValueError(f"{zoos[0]} has no two test networks; raise its zoo.count in configs/benchmark")
     return turns[:count]
 
 

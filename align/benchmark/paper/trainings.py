@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...deep_align import DeepAlign
-from ...judging.compare import Method, with_error
+from ...judging.compare import Method, mean_with_error
 from ...learning.stages import first_aligner, train_config
 from ...plots import plot_curves
 from ..tables import both
-from .measuring import Entry, Measured, error, measure, of_pairs
-from .notebook import Notebook
+from .measuring import Entry, Measured, measure, of_pairs
+from .notebook import Notebook, file_name
 from .reported import LOSSES
 from .settings import Settings, training
 from .subjects import Pair, fewer, networks, pairs_of, subjects, trained
@@ -44,7 +44,7 @@ def by_count(book: Notebook) -> None:
             aligners = []
             for seed in range(settings.seeds):
                 config = training(family, seed)
-                folder = book.folder / "aligners" / f"{title}-{count}-seed-{seed}".replace(" ", "-")
+                folder = book.folder / "aligners" / file_name(f"{title} {count} seed {seed}")
                 chosen = [fewer(zoo, count) for zoo in zoos]
                 aligners.append(trained(chosen, first_aligner(config), train_config(config), folder))
             found = book.keep(f"{title}: {count}", _learned, aligners, pairs, settings)
@@ -61,4 +61,4 @@ def _learned(aligners: Sequence[DeepAlign], pairs: Sequence[Pair], settings: Set
 
 def _cell(found: Measured) -> str:
     each = of_pairs(found)
-    return with_error(float(each.mean()), error(each))
+    return mean_with_error(each)

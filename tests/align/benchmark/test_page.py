@@ -37,6 +37,13 @@ def test_what_is_there_takes_its_place_and_the_rest_stays(tmp_path):
     assert page.read_text() == text
 
 
+def test_a_place_without_an_end_does_not_swallow_what_follows(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(PAGE.replace("<!-- end -->", "", 1))
+    with pytest.raises(ValueError, match=r"<!-- mlp/table.md --> has no <!-- end -->"):
+        fill(page, tmp_path)
+
+
 def test_a_page_without_places_is_left_alone(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("words\n")

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from align.benchmark.paper import experiments
-from align.benchmark.paper.contest import entries
+from align.benchmark.paper.contest import entries, table
+from align.benchmark.paper.disjoint import SIDES
 from align.benchmark.paper.measuring import Entry, measure, of_pairs, ratio
 from align.benchmark.paper.notebook import Notebook
 from align.benchmark.paper.settings import Family, Settings, read
@@ -14,6 +15,7 @@ from align.benchmark.paper.subjects import Subjects, fewer, networks, pairs_of, 
 from align.benchmark.tables import both
 from align.judging.compare import Method
 from wsgraph import Permutation
+from wsgraph.alone import alone
 
 WORDS = ("scale=smoke",)
 
@@ -83,16 +85,52 @@ def test_without_pairs_for_slow_methods_these_are_left_out(zoo):
 def test_other_settings_need_another_folder(tmp_path):
     families = {"some": Family(("+arch=mlp",))}
     Notebook(tmp_path, Settings("contest", "a", "smoke", families)).keep("x", list)
-    with pytest.raises(ValueError, match="was made with other settings; choose another folder with --output"):
-        Notebook(tmp_path, Settings("contest", "b", "smoke", families))
+    Notebook(tmp_path, Settings("contest", "b", "smoke", families, differs="in words only"))
+    with pytest.raises(ValueError, match=r"other settings: slow was 4 and is 5. Choose another folder with --output"):
+        Notebook(tmp_path, Settings("contest", "a", "smoke", families, slow=5))
 
 
-def test_ratios_are_of_the_pairs_that_both_have():
-    def lines(*tops):
-        return {"points": [0.0, 0.5, 1.0], "loss": [[[0.0, top, 0.0] for top in tops]]}
+def test_a_table_says_what_commits_measured_it(tmp_path):
+    settings = Settings("contest", "a", "smoke", {})
+    first = Notebook(tmp_path, settings)
+    first.made = {**first.made, "commit": "0000000"}
+    first.keep("x", list)
+    second = Notebook(tmp_path, settings)
+    second.made = {**second.made, "commit": "1111111"}
+    second.close({"md": "", "tex": ""})
+    assert ", commit 0000000, " in (tmp_path / "table.md").read_text()  # the second has measured nothing
+    second.keep("y", list)
+    second.close({"md": "", "tex": ""})
+    assert ", commit 0000000 and 1111111, " in (tmp_path / "table.md").read_text()
 
-    assert ratio(lines(1.0), lines(2.0, 100.0)) == pytest.approx(0.5)
-    assert ratio(lines(1.0), lines(0.0)) is None
+
+def test_two_processes_do_not_write_to_one_folder(tmp_path):
+    with alone(tmp_path / "mlp", AssertionError()), pytest.raises(ValueError, match="another process writes to"):
+        experiments.run("mlp", WORDS, tmp_path)
+
+
+def _lines(*tops):
+    return {"points": [0.0, 0.5, 1.0], "loss": [[[0.0, top, 0.0] for top in tops]]}
+
+
+def test_ratios_are_of_the_same_pairs():
+    assert ratio(_lines(1.0, 2.0), _lines(2.0, 100.0), 1) == pytest.approx(0.5)
+    assert ratio(_lines(1.0), _lines(2.0, 100.0), 2) is None
+    assert ratio(_lines(1.0), _lines(0.0), 1) is None
+
+
+def test_a_column_of_ratios_compares_the_same_pairs():
+    found = {"activation matching": _lines(1.0, 3.0), "deep align": _lines(1.0, 1.0), "Sinkhorn": _lines(0.5)}
+    rows = table({"some": found}, Settings("contest", "a", "smoke", {"some": Family(())}))["md"].splitlines()
+    assert "× activation matching | × on one pair" in rows[0]
+    assert [row.split(" | ")[3:5] for row in rows[2:5]] == [["1.00", "1.00"], ["0.50", "1.00"], ["–", "0.50"]]
+    assert "pairs | 2 or 1" in rows[5]
+
+
+def test_networks_of_different_classes_share_no_seed():
+    family = read("disjoint", WORDS).families["CIFAR-10 CNN"]
+    seeds = [{zoo.config.seed_of(n) for n in range(zoo.count)} for zoo in (networks(family, s)[0] for s in SIDES)]
+    assert not set.intersection(*seeds)
 
 
 def test_tables_are_whole():
