@@ -41,7 +41,7 @@ def test_the_summary_is_what_the_table_shows(tiny_zoo):
     rows = summary(results)
     naive = results["not aligned"].barrier
     assert rows["not aligned"]["barrier"] == pytest.approx(float(naive.mean()))
-    assert rows["not aligned"]["error"] == pytest.approx(float(naive.std(unbiased=False)) / 2**0.5)
+    assert rows["not aligned"]["error"] == pytest.approx(float(naive.std()) / 2**0.5)
     assert rows["not aligned"]["accuracy"] == pytest.approx(float(results["not aligned"].accuracy[:, 1].mean()))
     table = results_table(tiny_zoo, results)
     assert table.row_count == len(rows)
