@@ -102,6 +102,9 @@ class Fewer(Zoo):
         super().__init__(zoo.folder, zoo.count, zoo.config.own)
         self.learned = plain.value(int, learned, "learned")
 
+    def __reduce__(self) -> tuple[type[Fewer], tuple[Zoo, int]]:  # type: ignore[override]
+        return Fewer, (Zoo(self.folder, self.count, self.config.own), self.learned)
+
     def members(self, part: str) -> list[int]:
         found = super().members(part)
         return found[: self.learned] if part == "train" else found
