@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from matplotlib import rc_context
@@ -236,7 +237,7 @@ def _picture(path: str | os.PathLike[str], width: float, height: float, title: s
     with rc_context(STYLE):
         figure = Figure(figsize=(width, height), layout="constrained")
         if title:
-            figure.suptitle(title)
+            figure.suptitle(fill(title, max(1, int(width / 0.1))))  # letters of a title are about 0.1 inches wide
         yield figure
         _save(figure, Path(path))
 
