@@ -8,7 +8,7 @@ import torch
 
 from align.benchmark.paper import experiments
 from align.benchmark.paper.contest import entries, table
-from align.benchmark.paper.disjoint import SIDES
+from align.benchmark.paper.disjoint import SIDES, Both, across
 from align.benchmark.paper.measuring import Entry, measure, of_pairs, ratio
 from align.benchmark.paper.notebook import Notebook
 from align.benchmark.paper.settings import Family, Settings, read
@@ -128,10 +128,17 @@ def test_a_column_of_ratios_compares_the_same_pairs():
     assert "pairs | 2 or 1" in rows[5]
 
 
-def test_networks_of_different_classes_share_no_seed():
+def test_networks_of_different_classes_are_paired_across_and_share_no_seed():
     family = read("disjoint", WORDS).families["CIFAR-10 CNN"]
-    seeds = [{zoo.config.seed_of(n) for n in range(zoo.count)} for zoo in (networks(family, s)[0] for s in SIDES)]
-    assert not set.intersection(*seeds)
+    first, second = (networks(family, side)[0] for side in SIDES)
+    zoo = Both(first, second)
+    assert len(zoo) == len(first) + len(second)
+    for _, i, j in across(zoo, 99):
+        assert zoo.records[i].seed != zoo.records[j].seed
+        assert zoo.records[i].part == zoo.records[j].part == "test"
+        for number, side in ((i, first), (j, second)):
+            torch.testing.assert_close(zoo.tensors(number), side.tensors(number // 2))
+    assert zoo.config.side == pickle.loads(pickle.dumps(zoo)).config.side == "all"
 
 
 def test_tables_are_whole():
