@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 
 from ...judging.compare import Method, aligned_by, mean_with_error
 from ...judging.evaluation import line_barrier
+from ...learning.stages import first_aligner, train_config
 from ...plots import plot_curves
 from ...progress import progress
+from ...zoo import Zoo
 from ..tables import both
 from .notebook import Notebook, file_name
-from .settings import Settings
-from .subjects import Pair, Subjects, pairs_of, subjects
+from .settings import Settings, training
+from .subjects import Pair, Subjects, pairs_of, subjects, trained
+from .waves import MAKE, OneForm
 
 STARTS = {"nothing": "", "weight matching": "weight_matching+", "deep align": "deep_align+"}
 """What Sinkhorn re-basin starts from."""
@@ -32,8 +35,7 @@ Points = dict[str, list[float]]
 def by_iteration(book: Notebook) -> None:
     """Measure every start at every number of iterations; a table, and a picture per family."""
     settings, rows = book.settings, []
-    for title, family in settings.families.items():
-        known = subjects(book.folder, title, family, 1)
+    for title, known in _cases(book):
         pairs = pairs_of(known.zoos, settings.slow)
         curves: dict[str, tuple[list[int], list[float]]] = {}
         for label, name in ALONE.items():
@@ -56,6 +58,18 @@ def by_iteration(book: Notebook) -> None:
         )
     columns = ["networks", "method", "iterations", "barrier", "‖a − P b‖"]
     book.close(both(columns, rows))
+
+
+def _cases(book: Notebook) -> Iterator[tuple[str, Subjects]]:
+    """Every family, and once more where its networks can be brought into one form, with an aligner of its own."""
+    for title, family in book.settings.families.items():
+        known = subjects(book.folder, title, family, 1)
+        yield title, known
+        if known.zoos[0].config.make == MAKE:
+            zoos: list[Zoo] = [OneForm(zoo) for zoo in known.zoos]
+            config, folder = training(family, 0), book.folder / "aligners" / file_name(f"{title} in one form")
+            aligner = trained(zoos, first_aligner(config), train_config(config), folder)
+            yield f"{title} in one form", Subjects(zoos, [aligner])
 
 
 def _judged(name: str, iterations: int, known: Subjects, pairs: Sequence[Pair], settings: Settings) -> Points:
