@@ -98,7 +98,7 @@ def same(x: Any, y: Any) -> bool:
 def disturb(jobs: Mapping[str, Call], count: int, threads: int = THREADS) -> dict[str, Counter[str]]:
     """Run every job ``count`` times in each thread, all at once; how often each raised or gave another answer."""
     alone = {name: job() for name, job in jobs.items()}
-    found: dict[str, Counter[str]] = {name: Counter() for name in jobs}
+    found: dict[str, list[str]] = {name: [] for name in jobs}
     start = threading.Barrier(threads)
 
     def work(number: int) -> None:
@@ -109,7 +109,7 @@ def disturb(jobs: Mapping[str, Call], count: int, threads: int = THREADS) -> dic
                 outcome = "same" if same(jobs[name](), alone[name]) else "other answer"
             except Exception as error:
                 outcome = f"raised {type(error).__name__}"
-            found[name][outcome] += 1
+            found[name].append(outcome)  # in one step, unlike counting
 
     workers = [threading.Thread(target=work, args=(number,)) for number in range(threads)]
     with _switching(SWITCH):
@@ -117,7 +117,7 @@ def disturb(jobs: Mapping[str, Call], count: int, threads: int = THREADS) -> dic
             worker.start()
         for worker in workers:
             worker.join()
-    return found
+    return {name: Counter(outcomes) for name, outcomes in found.items()}
 
 
 @contextmanager
