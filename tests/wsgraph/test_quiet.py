@@ -51,10 +51,11 @@ def test_a_copy_of_the_filters_that_stays_silences_nothing(recwarn):
     assert [str(w.message) for w in recwarn] == ["behind"]
 
 
-def test_no_line_is_lost_while_another_thread_traces(capfd):
+def test_no_line_is_lost_while_another_thread_traces(capfd, monkeypatch):
     """All that is printed, logged or warned of in one thread while another one traces gets through."""
     done, lines = threading.Event(), [0]
     handler, log = logging.StreamHandler(sys.stderr), logging.getLogger("mine")
+    monkeypatch.setattr(log, "propagate", False)  # to what other tests left at the root, their streams closed
     log.addHandler(handler)
 
     def speak():
