@@ -94,15 +94,19 @@ def _parser() -> argparse.ArgumentParser:
     page = add("page", _page, "write the tables of results/ into the page that has places for them")
     page.add_argument("page", type=Path, nargs="?", default=Path("docs/results.md"), help="default: docs/results.md")
     page.add_argument("--results", type=Path, default=Path("results"), help="folder of the tables")
+    page.add_argument("--compare", action="store_true", help="instead, say how far its numbers are from those there")
     return parser
 
 
 def _page(args: argparse.Namespace) -> None:
     from rich.console import Console
 
+    from .agreement import summary
     from .page import fill
 
     try:
+        if args.compare:
+            return Console(markup=False, width=200).print(summary(args.page, args.results))
         found = fill(args.page, args.results)
     except (OSError, ValueError) as error:
         sys.exit(str(error))
