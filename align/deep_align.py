@@ -51,14 +51,11 @@ class DeepAlignConfig:
             steps then, because s moves by about the learning rate per step.
         refinement: Steps by which an answer about plain MLPs is refined on what they dream of, see
             :mod:`align.projection.refinement`. An aligner that knows the data of its family does better without.
-        texture: Whether the evidence takes images and maps for smooth ones and learns how smooth, see
-            :mod:`align.evidence`; else for white noise. Networks without convolutions are not affected.
     """
 
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
     scale: float = 16.0
     refinement: int = 0
-    texture: bool = False
 
     def __post_init__(self) -> None:
         if self.refinement < 0:
@@ -94,7 +91,7 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_u
         self.config = config_from(config) if isinstance(config, Mapping) else config
         self._hub_mixin_config = self.config  # what save_pretrained writes, also for the bundled one
         with torch.random.fork_rng(devices=[], enabled=bundled):  # the bundled one draws nothing of the caller's
-            self.encoder, self.evidence = Encoder(self.config.encoder), Evidence(self.config.texture)
+            self.encoder, self.evidence = Encoder(self.config.encoder), Evidence()
         self.s = nn.Parameter(torch.tensor(self.config.scale**0.5))
         if bundled:
             self.load_state_dict(tensors)

@@ -11,7 +11,7 @@ from torch.nn.functional import softplus
 
 from wsgraph.network import Network
 
-from .running.covariance import Texture, covariances, standardised
+from .running.covariance import covariances, standardised
 
 LARGE = 2_000_000
 """Weights of a network above which an aligner takes one look at it: nothing passes hidden layers, no other views."""
@@ -24,18 +24,13 @@ class Evidence(nn.Module):
 
     with the covariances of :mod:`align.running.covariance`. (α, β) > 0 are learned functions of both amounts of noise;
     a negative one would let a network mismatch itself. Equivariance and swap symmetry hold term by term.
-
-    Args:
-        texture: Whether the :class:`~align.running.covariance.Texture` of images and maps is learned; else they are
-            white noise.
     """
 
-    def __init__(self, texture: bool = False) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self.gate = nn.Linear(2, 2)
         nn.init.zeros_(self.gate.weight)
         nn.init.zeros_(self.gate.bias)
-        self.texture = nn.Parameter(torch.zeros(3)) if texture else None
 
     def forward(self, a: Sequence[Network], b: Sequence[Network], scores: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Scores with the evidence, of K pairs of one architecture: group name → ``[K, n_a, n_b]``."""
@@ -43,8 +38,7 @@ class Evidence(nn.Module):
         kind = a[0].like.device.type
         known = torch.amp.is_autocast_available(kind)
         with torch.autocast(kind, enabled=False) if known else nullcontext():  # correlations need all digits
-            texture = None if self.texture is None else Texture(*torch.sigmoid(self.texture))
-            told = [standardised(found) for found in covariances(a, b, deep, texture)]
+            told = [standardised(found) for found in covariances(a, b, deep)]
             return {name: s + self._terms(name, told).to(s.dtype) for name, s in scores.items()}
 
     def _terms(self, group: str, told: Sequence[Mapping[str, tuple[Tensor, Tensor]]]) -> Tensor:

@@ -9,9 +9,6 @@ layer by layer, and so does how their gradients do, from the outputs back:
 
 κ is what an activation makes of a covariance; for ReLU it is known in closed form (the arc-cosine kernel of Cho and
 Saul). No neuron needs to be matched for its neighbours to speak, no data is needed, and nothing is learned here.
-
-White noise is a poor stand-in for images, which are smooth: a :class:`Texture` says how what a kernel reads varies
-from place to place.
 """
 
 from __future__ import annotations
@@ -23,7 +20,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from wsgraph.blocks import Block
 from wsgraph.network import Network, stack_of
 from wsgraph.nn.plan import Step, plan_of
 from wsgraph.nn.prepare import norm_gain
@@ -71,48 +67,14 @@ class Joint:
         return self.scaled(a, b)
 
 
-@dataclass(frozen=True)
-class Texture:
-    r"""How what kernels read varies over images and maps, where white noise does not:
-
-    .. math:: \mathrm{corr}(x_{cs}, x_{dt}) = \mathrm{corr}(x_c, x_d)\, \rho^{|s - t|_1}
-
-    Args:
-        forward: ρ, the correlation of neighbouring places, of activations; a number in [0, 1).
-        backward: The same of gradients.
-        channels: Correlation of any two channels of an image, as its colours have.
-    """
-
-    forward: Tensor
-    backward: Tensor
-    channels: Tensor
-
-    def seen(self, block: Block, like: Tensor) -> Joint | None:
-        """What a kernel finds in its network's inputs; ``None`` is white, as what a plain matrix reads is."""
-        if not block.taps:
-            return None
-        alike = self.channels.to(like)
-        known = alike + (1 - alike) * torch.eye(like.shape[2], dtype=like.dtype, device=like.device)
-        known = known.expand(len(like), -1, -1)
-        return Joint(known, known, known)
-
-
-def _near(rho: Tensor, taps: Sequence[int], like: Tensor) -> Tensor:
-    """ρ^|s - t| of any two places of a kernel: ``[taps, taps]``."""
-    places = torch.ones(tuple(taps), device=like.device).nonzero()
-    return rho.to(like) ** (places[:, None] - places).abs().sum(-1).to(like)
-
-
-def covariances(
-    a: Sequence[Network], b: Sequence[Network], deep: bool = True, texture: Texture | None = None
-) -> tuple[dict[str, Joint], ...]:
+@torch.no_grad()
+def covariances(a: Sequence[Network], b: Sequence[Network], deep: bool = True) -> tuple[dict[str, Joint], ...]:
     """Covariances of activations, and of gradients, of the neurons of K pairs: two dicts by free group.
 
     Args:
         a: Networks of one architecture.
         b: As many; they may have other widths.
         deep: Whether they are passed on through hidden layers; else only pinned neighbours are heard.
-        texture: Of images and maps; white noise if ``None``. Answers can be differentiated by it, and by nothing else.
     """
     free = {g.name for g in a[0].spec.free}
     pairs = zip(_steps(a[0]), _steps(b[0]), strict=True)
@@ -121,23 +83,20 @@ def covariances(
     forward: dict[str, Joint] = {}
     for step, wa, wb in steps:
         target, source = step.block.target, step.block.source or ""
-        near = None if texture is None else _near(texture.forward, step.block.taps, wa)
         if target in free and source not in free:
-            known = None if texture is None else texture.seen(step.block, wa)
-            _add(forward, target, _passed(wa, wb, known, near))
+            _add(forward, target, _passed(wa, wb))
         elif target in free and source in forward:
             known = _activated(forward[source].unit(), _bent(a[0], source))
-            _add(forward, target, _passed(wa, wb, known, near))
+            _add(forward, target, _passed(wa, wb, known))
     backward: dict[str, Joint] = {}
     for step, wa, wb in reversed(steps):
         target, source = step.block.target, step.block.source or ""
-        near = None if texture is None else _near(texture.backward, step.block.taps, wa)
         va, vb = wa.transpose(1, 2), wb.transpose(1, 2)
         if source in free and target not in free:
-            _add(backward, source, _passed(va, vb, None, near))
+            _add(backward, source, _passed(va, vb))
         elif source in free and target in backward:
             known = _differentiated(backward[target].unit(), forward.get(target), _bent(a[0], target))
-            _add(backward, source, _passed(va, vb, known, near))
+            _add(backward, source, _passed(va, vb, known))
     return forward, backward
 
 
@@ -148,7 +107,7 @@ def _steps(network: Network) -> list[Step]:
 def _weights(networks: Sequence[Network], step: Step) -> Tensor:
     """``[K, target, source, taps]``, times the gains of the norms around them."""
     names = {step.block.param, *(b.param for b in (*step.written, *step.read))}
-    tensors = {name: stack_of(networks, name).detach() for name in names}
+    tensors = {name: stack_of(networks, name) for name in names}
     weights = step.block.view(tensors[step.block.param])
     weights = weights.to(torch.promote_types(weights.dtype, torch.float32))
     for blocks, dim in ((step.written, -2), (step.read, -3)):
@@ -167,12 +126,11 @@ def _add(found: dict[str, Joint], group: str, more: Joint) -> None:
     found[group] = found[group].map(torch.add, more) if group in found else more
 
 
-def _passed(wa: Tensor, wb: Tensor, known: Joint | None = None, near: Tensor | None = None) -> Joint:
-    """W (K ⊗ R) Wᵀ of all parts, with correlations R of taps; both are the identity if ``None``."""
+def _passed(wa: Tensor, wb: Tensor, known: Joint | None = None) -> Joint:
+    """W K Wᵀ of all parts, summed over taps; K is the identity if ``None``."""
 
     def one(x: Tensor, y: Tensor, k: Tensor | None) -> Tensor:
         x = x if k is None else torch.einsum("znmt,zmk->znkt", x, k)
-        x = x if near is None else x @ near
         return x.flatten(2) @ y.flatten(2).mT
 
     ks = (None, None, None) if known is None else (known.aa, known.ab, known.bb)

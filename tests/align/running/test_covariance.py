@@ -5,7 +5,7 @@ import torch
 from networks import mlp
 from torch import nn
 
-from align.running.covariance import CLOSE, Texture, covariances
+from align.running.covariance import CLOSE, covariances
 from align.zoo.varied import Recurrent
 from wsgraph import to_graph
 from wsgraph.testing import random_graph
@@ -117,47 +117,3 @@ def test_different_widths():
     forward, backward = found(a, b)
     assert forward["2"].shape == (5, 4)
     assert backward["0"].shape == (4, 6)
-
-
-def smooth(count, rho, channels, size=12):
-    """Images whose places correlate like ρ^distance, and whose channels share a part: ``[count, 3, size, size]``."""
-    x = torch.randn(count, 3, size, size, dtype=torch.float64)
-    line = torch.arange(size)
-    along = torch.linalg.cholesky(rho ** (line[:, None] - line).abs().double())
-    x = along @ x @ along.T
-    return torch.einsum("cd,ndhw->nchw", torch.linalg.cholesky((1 - channels) * torch.eye(3) + channels).double(), x)
-
-
-@torch.no_grad()
-def test_a_texture_is_how_activations_on_smooth_images_vary_together():
-    """Exactly behind one layer; behind two, whose maps are smoother than one number says, better than white noise."""
-    torch.manual_seed(0)
-    rho, channels = 0.6, 0.8
-    a, b = (
-        nn.Sequential(nn.Conv2d(3, 64, 3, bias=False), nn.ReLU(), nn.Conv2d(64, 5, (1, 3), bias=False), nn.ReLU(),
-                      nn.Conv2d(5, 2, 1)).double()
-        for _ in range(2)
-    )  # fmt: skip
-    x = smooth(4_000, rho, channels)
-    texture = Texture(*torch.tensor([rho, 0.3, channels], dtype=torch.float64))
-    graphs = [to_graph(m, x[:2]) for m in (a, b)]
-    (forward, _), (white, _) = (found(*graphs, texture=t) for t in (texture, None))
-    for group, depth in (("0", 1), ("2", 3)):
-        measured = correlation(*(activations(m, x, depth).movedim(1, -1).flatten(0, 2) for m in (a, b)))
-        error, before = ((t[group] - measured).abs().max() for t in (forward, white))
-        assert error < (0.02 if depth == 1 else 0.7 * before) < before
-
-
-def test_texture_of_gradients_and_white_texture():
-    torch.manual_seed(0)
-    net = lambda: nn.Sequential(nn.Conv2d(1, 4, 3), nn.Flatten(), nn.Linear(16, 2)).double()  # noqa: E731
-    a, b = (to_graph(net(), torch.randn(2, 1, 4, 4).double()) for _ in range(2))
-    texture = Texture(*torch.tensor([0.0, 0.5, 0.0], dtype=torch.float64))
-    (forward, backward), (white, plain) = (found(a, b, texture=t) for t in (texture, None))
-    torch.testing.assert_close(forward["0"], white["0"])
-    kernels = [g.tensors["2.weight"].reshape(2, 4, 4) for g in (a, b)]  # out, channel, place of a 2 x 2 map
-    near = torch.tensor([[1, 0.5, 0.5, 0.25], [0.5, 1, 0.25, 0.5], [0.5, 0.25, 1, 0.5], [0.25, 0.5, 0.5, 1]]).double()
-    aa, ab, bb = (torch.einsum("oct,ts,ods->cd", x, near, y) for x, y in
-                  ((kernels[0], kernels[0]), kernels, (kernels[1], kernels[1])))  # fmt: skip
-    torch.testing.assert_close(backward["0"], ab / (aa.diagonal()[:, None] * bb.diagonal()).sqrt())
-    assert (backward["0"] - plain["0"]).abs().max() > 0.05
