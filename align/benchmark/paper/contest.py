@@ -26,10 +26,12 @@ def contest(book: Notebook) -> None:
     for title, family in settings.families.items():
         known = subjects(book.folder, title, family, settings.seeds)
         pairs = pairs_of(known.zoos, settings.pairs)
-        found = {
+        listed = entries(known, settings)
+        kept = {
             entry.label: book.keep(f"{title}: {entry.label}", measure, entry, pairs, settings)
-            for entry in entries(known, settings)
+            for entry in sorted(listed, key=lambda entry: entry.slow)  # what takes long comes last
         }
+        found = {entry.label: kept[entry.label] for entry in listed}
         if known.zoos[0].config.task == "classify":
             found[TEMPERATURE] = book.keep(f"{title}: {TEMPERATURE}", tempered, pairs, settings)
         measured[title] = found
