@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from ..judging.barrier import barrier
+from ..judging.compare import mean_with_error, share_with_error
 from ..many import Universe, match_many
 from ..matching import match
 from ..merging.merge import merge
@@ -40,7 +41,7 @@ WAYS: dict[str, Callable[[Sequence[nn.Module]], Universe]] = {
 
 def compare() -> None:
     """Print, for every zoo and way, the barrier of all pairs, and what the average of all networks loses."""
-    columns = ("networks and way", "barrier of all pairs", "loss of the average", "accuracy of the average")
+    columns = ("networks and way", "barrier of all pairs", "average's loss above theirs", "average's accuracy")
     sheet = Sheet("many", f"{TOGETHER} networks in one frame, mean over {SETS} sets of them", columns)
     judged = {"ReLU 64-48³-10": zoos("training", TOGETHER * SETS)[0]}
     judged |= {name: build(family(k), TOGETHER * SETS) for name, k in FAMILIES.items()}
@@ -51,8 +52,8 @@ def compare() -> None:
                 for k in range(SETS):
                     found.append(_judge(zoo, list(zoo.records)[k * TOGETHER : (k + 1) * TOGETHER], way))
                     step(note=label)
-                pairs, loss, accuracy = torch.tensor(found).mean(0).tolist()
-                sheet.add(f"{name}: {label}", f"{pairs:.4f}", f"+{loss:.3f}", f"{accuracy:.1%}")
+                pairs, loss, accuracy = torch.tensor(found).T
+                sheet.add(f"{name}: {label}", mean_with_error(pairs), mean_with_error(loss), share_with_error(accuracy))
     sheet.close()
 
 

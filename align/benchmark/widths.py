@@ -6,7 +6,6 @@ size, to the neurons that were matched or to those with the largest weights, and
 
 from __future__ import annotations
 
-from statistics import mean, stdev
 from typing import Any
 
 import torch
@@ -19,6 +18,7 @@ from wsgraph.shell import shell
 
 from ..alignment import Alignment
 from ..data.dataset import Split
+from ..judging.compare import share_with_error
 from ..matching import match
 from ..merging.merge import merge
 from ..methods.registry import takes
@@ -38,7 +38,7 @@ IMAGES = 2_000
 
 
 def compare(arch: str, data: str, pairs: int) -> None:
-    """Print accuracies on the test set, mean and standard deviation over pairs."""
+    """Print accuracies on the test set, mean and standard error over pairs."""
     narrow, wide = (_zoo(arch, data, args, pairs) for args in SIZES[arch])
     found: dict[str, list[tuple[float, float | None]]] = {}
     for k in range(pairs):
@@ -105,6 +105,5 @@ def _accuracy(model: nn.Module, data: Split) -> float:
 
 
 def _shown(values: list[float | None]) -> str:
-    numbers = [v for v in values if v is not None]
-    spread = f" ± {stdev(numbers):.1%}" if len(numbers) > 1 else ""
-    return f"{mean(numbers):.1%}{spread}" if numbers else ""
+    numbers = torch.tensor([v for v in values if v is not None])
+    return share_with_error(numbers) if len(numbers) else ""

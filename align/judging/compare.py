@@ -168,6 +168,17 @@ def mean_with_error(each: Tensor) -> str:
     return with_error(float(each.mean()), standard_error(each))
 
 
+def share_with_error(each: Tensor) -> str:
+    """The mean of shares, in percent, with its standard error; a single one stands alone.
+
+    >>> import torch
+    >>> share_with_error(torch.tensor([0.9, 1.0]))
+    '95.0% ± 5.0%'
+    """
+    mean = f"{float(each.mean()):.1%}"
+    return f"{mean} ± {standard_error(each):.1%}" if len(each) > 1 else mean
+
+
 def title_of(zoo: Zoo) -> str:
     """Architecture and data of a zoo, for people: ``mlp on digits``."""
     return zoo.config.name if zoo.config.data is None else f"{zoo.config.name} on {zoo.config.data}"
