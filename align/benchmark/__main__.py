@@ -101,12 +101,12 @@ def _parser() -> argparse.ArgumentParser:
 def _page(args: argparse.Namespace) -> None:
     from rich.console import Console
 
-    from .agreement import summary
+    from .agreement import compare
     from .page import fill
 
     try:
         if args.compare:
-            return Console(markup=False, width=200).print(summary(args.page, args.results))
+            return compare(args.page, args.results)
         found = fill(args.page, args.results)
     except (OSError, ValueError) as error:
         sys.exit(str(error))

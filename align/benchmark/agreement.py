@@ -11,9 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.table import Table
-
 from .page import PLACE
+from .sheet import Sheet
+
+AGAIN = "again"
+"""Folder of the table that says so."""
+COLUMNS = ("table", "numbers", "> 1 error apart", "> 2", "> 3", "farthest", "on the page", "made again")
 
 NUMBER = re.compile(r"(?P<value>-?[\d,]*\.?\d+)%?(?: ± (?P<error>[\d.e-]+)%?)?")
 TABLE = re.compile(r"(?:^\|.*\n?)+", re.MULTILINE)
@@ -46,28 +49,31 @@ class Cell:
         return abs(x - y) / (dx**2 + dy**2) ** 0.5
 
 
-def summary(page: Path, results: Path) -> Table:
-    """For the terminal: of every table, how many numbers are farther apart than errors are, and the farthest."""
-    shown = Table(title=f"{page} beside {results}: numbers with standard errors")
-    for column in ("table", "numbers", "> 1 error apart", "> 2", "> 3", "farthest", "on the page", "made again"):
-        shown.add_column(column, justify="left" if column in ("table", "farthest") else "right")
+def compare(page: Path, results: Path) -> None:
+    """Print and keep, of every table, how many numbers are farther apart than their errors are, and the farthest."""
+    sheet = Sheet(AGAIN, f"Numbers with standard errors, {page} beside {results}", COLUMNS)
     for file, cells in made_again(page, results).items():
         beyond = (sum(cell.apart > errors for cell in cells) for errors in (1, 2, 3))
         worst = [f"{cells[0].place}: {cells[0].apart:.1f}", cells[0].old, cells[0].new] if cells else ["–"] * 3
-        shown.add_row(file, str(len(cells)), *map(str, beyond), *worst)
-    return shown
+        sheet.add(file.removesuffix("/table.md"), str(len(cells)), *map(str, beyond), *worst)
+    sheet.close()
 
 
 def made_again(page: Path, results: Path) -> dict[str, list[Cell]]:
-    """Numbers with errors that a page and a folder of results both have: by file, those farthest apart first."""
+    """Numbers with errors that a page and a folder of results both have: by file, those farthest apart first.
+
+    A table that stands on the page as it is in the folder was not made again.
+    """
     found = {}
     for place in PLACE.finditer(page.read_text()):
         path = results / place["file"]
-        if path.is_file():
-            cells = shared(rows_of(place[0]), rows_of(path.read_text()))
+        if path.is_file() and path.parent.name != AGAIN and (text := path.read_text()).strip() not in place[0]:
+            cells = shared(rows_of(place[0]), rows_of(text))
             found[place["file"]] = sorted(cells, key=lambda cell: -cell.apart)
     if not found:
-        raise ValueError(f"no table of {page} is in {results}; run the command above one of them first")
+        raise ValueError(
+            f"{results} has no table of {page} that was made again: run the command above one first"
+        )
     return found
 
 

@@ -49,13 +49,15 @@ def test_rows_and_columns_that_only_one_table_has_are_left_out():
 def test_the_command_says_how_far_apart_and_leaves_the_page_alone(tmp_path, monkeypatch, capsys):
     page, told = tmp_path / "page.md", ["page", str(tmp_path / "page.md"), "--results", str(tmp_path), "--compare"]
     page.write_text(PAGE)
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", ["align.benchmark", *told])
-    with pytest.raises(SystemExit, match=r"no table of .*page\.md is in"):
-        main()
     (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "table.md").write_text(TABLE)
+    with pytest.raises(SystemExit, match=r"no table of .*page\.md that was made again"):
+        main()
     (tmp_path / "a" / "table.md").write_text(TABLE.replace("1.50", "1.20"))
     main()
-    out = capsys.readouterr().out
-    assert "MLP, none, 0, barrier: 2.1" in out
-    assert "1.50 ± 0.10" in out
+    assert "MLP, none, 0" in capsys.readouterr().out
+    row = "| a | 2 | 1 | 1 | 0 | MLP, none, 0, barrier: 2.1 | 1.50 ± 0.10 | 1.20 ± 0.10 |"
+    assert row in (tmp_path / "results/again/table.md").read_text()
     assert page.read_text() == PAGE
