@@ -71,9 +71,7 @@ def made_again(page: Path, results: Path) -> dict[str, list[Cell]]:
             cells = shared(rows_of(place[0]), rows_of(text))
             found[place["file"]] = sorted(cells, key=lambda cell: -cell.apart)
     if not found:
-        raise ValueError(
-            f"{results} has no table of {page} that was made again: run the command above one first"
-        )
+        raise ValueError(f"{results} has no table of {page} that was made again: run the command above one first")
     return found
 
 
