@@ -1,6 +1,6 @@
 """Transfer: the bundled aligner where one thing about the networks changes, and nothing else.
 
-The mixture that it learned from has at most 112 neurons a layer, five layers and images of 14 × 14; a column of
+The mixture that it learned from has at most 256 neurons a layer, five layers and images of 14 × 14; a column of
 networks starts inside and goes on beyond.
 """
 
