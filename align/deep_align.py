@@ -28,6 +28,7 @@ from wsgraph.nn.spectral import signed
 from .alignment import Alignment, aligned_graphs, project
 from .evidence import LARGE, Evidence
 from .projection.refinement import can_refine, refined
+from .responses import Responses
 
 PAPER = "https://proceedings.mlr.press/v235/navon24a.html"
 VIEWS = 8
@@ -51,15 +52,19 @@ class DeepAlignConfig:
             steps then, because s moves by about the learning rate per step.
         refinement: Steps by which an answer about plain MLPs is refined on what they dream of, see
             :mod:`align.projection.refinement`. An aligner that knows the data of its family does better without.
+        pictures: How many pictures, of nothing, both networks are shown, see :mod:`align.responses`; 0 to not run them.
     """
 
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
     scale: float = 16.0
     refinement: int = 0
+    pictures: int = 0
 
     def __post_init__(self) -> None:
         if self.refinement < 0:
             raise ValueError(f"refinement is {self.refinement}, expected a number of steps")
+        if self.pictures < 0 or self.pictures == 1:
+            raise ValueError(f"pictures is {self.pictures}, expected 0, or 2 and more to see how neurons vary")
         if not 0 < self.scale < math.inf:
             raise ValueError(f"scale is {self.scale}, expected a number above 0")
 
@@ -92,6 +97,7 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_u
         self._hub_mixin_config = self.config  # what save_pretrained writes, also for the bundled one
         with torch.random.fork_rng(devices=[], enabled=bundled):  # the bundled one draws nothing of the caller's
             self.encoder, self.evidence = Encoder(self.config.encoder), Evidence()
+            self.responses = Responses(self.config.pictures) if self.config.pictures else None
         self.s = nn.Parameter(torch.tensor(self.config.scale**0.5))
         if bundled:
             self.load_state_dict(tensors)
@@ -213,12 +219,13 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_u
         return out
 
     def _scores(self, a: Sequence[Network], b: Sequence[Network], left: Views, right: Views) -> dict[str, Tensor]:
-        """Scores of K pairs from the embeddings of both sides and the evidence."""
+        """Scores of K pairs from the embeddings of both sides, the evidence and responses."""
         scores = {}
         for group in a[0].spec.free:
             cosines = [_cosine(x[group.name], y[group.name]) for x, y in zip(left, right, strict=True)]
             scores[group.name] = self.s.square() * (sum(cosines[1:], cosines[0]) / len(cosines))
-        return self.evidence(a, b, scores)
+        scores = self.evidence(a, b, scores)
+        return scores if self.responses is None else self.responses(a, b, scores)
 
     def _refined(self, a: Sequence[Network], b: Sequence[Network], scores: dict[str, Tensor]) -> dict[str, Tensor]:
         """Scores of K pairs as they are answered: refined, where the aligner does that and the networks can be run."""

@@ -53,10 +53,11 @@ def match(
             before, as in ``"weight_matching+sinkhorn"``. ``auto`` tries the cheap ones and keeps the best by what the
             average of both networks says (:mod:`align.methods.auto`); :mod:`align.methods.registry` tells how to add
             one.
-        data: For methods that run the networks: inputs, pairs (inputs, targets), a loader, ``"noise"``, or
-            ``"dreams"``, noise that varies as the networks' first layers expect (:mod:`align.running.dreams`). The
-            others refuse it, as all but ``deep_align`` and ``auto`` refuse an ``aligner``.
-        samples: How many inputs are drawn; when omitted 5000 of ``"noise"``, 2000 of ``"dreams"``. Fewer are faster
+        data: For methods that run the networks: inputs, pairs (inputs, targets), a loader, ``"noise"``, ``"dreams"``,
+            noise that varies as the networks' first layers expect (:mod:`align.running.dreams`), or ``"pictures"``, in
+            place of images (:mod:`align.running.pictures`). The others refuse it, as all but ``deep_align`` and
+            ``auto`` refuse an ``aligner``.
+        samples: How many inputs are drawn; when omitted 5000 of ``"noise"``, 2000 of the others. Fewer are faster
             where networks are costly.
         example_input: Needed where the input's shape cannot be inferred.
         spec: The symmetry of both; traced when omitted.

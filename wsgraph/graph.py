@@ -18,6 +18,7 @@ from .confirming import confirm
 from .inputs import ExampleInput
 from .modules import tensors_of, with_tensors
 from .network import Network
+from .origin import Origin
 from .sequential import spec_of_state_dict, square_convolutions
 from .sparsity import find_support
 from .spec import Spec
@@ -194,7 +195,7 @@ class WeightGraph(Data):
         """The same architecture with other tensors."""
         self.spec.check(tensors)
         support = None if self._single.support is None else find_support(self.spec, tensors)
-        return WeightGraph(Network(self.spec, dict(tensors), support))
+        return WeightGraph(Network(self.spec, dict(tensors), support, self._single.origin))
 
     def to_state_dict(self) -> dict[str, Tensor]:
         """The state dict, exactly: the inverse of ``to_graph(state_dict, spec=spec)``."""
@@ -259,8 +260,9 @@ def to_graph(
         >>> graph.edge_index.shape
         torch.Size([2, 112])
     """
-    network = opened(network)
+    network, origin = opened(network), None
     if isinstance(network, nn.Module):
+        origin = Origin(network, example_input)
         tensors: dict[str, Tensor] = tensors_of(network)
         if spec is None:
             spec = trace(network, example_input, verify=verify)
@@ -288,4 +290,4 @@ def to_graph(
     spec.check(tensors)
     require_numbers(spec, tensors)
     require_finite(tensors)
-    return WeightGraph(Network(spec, tensors, find_support(spec, tensors)))
+    return WeightGraph(Network(spec, tensors, find_support(spec, tensors), origin))

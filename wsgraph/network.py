@@ -9,6 +9,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from .origin import Origin
 from .spans import spans
 from .sparsity import Support
 from .spec import Spec
@@ -21,7 +22,7 @@ NODE_ROLES = ("bias", "norm_scale", "norm_shift", "mean", "variance", "slope", "
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Tensors by name, in the layout of a Spec; ``support`` lists the edges of a pruned network.
+    """Tensors by name, in the layout of a Spec; ``support`` lists the edges of a pruned network, ``origin`` runs it.
 
     PyG batches it as one value; moving and copying a graph maps over its tensors.
     """
@@ -29,6 +30,7 @@ class Network:
     spec: Spec
     tensors: Mapping[str, Tensor]
     support: Support | None = None
+    origin: Origin | None = None
 
     def map(self, function: Callable[[Tensor], Tensor]) -> Network:
         """Apply ``function`` to every tensor; tied ones stay tied."""
@@ -37,7 +39,7 @@ class Network:
         if support is not None:
             device = next(iter(new.values())).device
             support = {block: index.to(device) for block, index in support.items()}
-        return Network(self.spec, new, support)
+        return Network(self.spec, new, support, self.origin)
 
     @property
     def like(self) -> Tensor:

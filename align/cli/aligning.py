@@ -35,7 +35,7 @@ def add(commands: Any) -> None:
     _add_output(parser, "B")
     add_report(parser)
     add_method(parser, "auto")
-    parser.add_argument("--data", help=f"for methods that run the networks: noise, dreams, {DATA}")
+    parser.add_argument("--data", help=f"for methods that run the networks: noise, dreams, pictures, {DATA}")
 
     parser = add_command(commands, "merge", merge, "align two or more networks, then average their weights", MERGE)
     parser.add_argument("a", metavar="A", help="the reference")
@@ -117,7 +117,7 @@ def merge(args: argparse.Namespace) -> Report:
     from .samples import to_learn_from
 
     repairs = f"--repair {args.repair}" if args.repair != "none" else ""
-    if repairs and args.data in (None, "noise", "dreams"):
+    if repairs and args.data in (None, "noise", "dreams", "pictures"):
         raise ValueError(f"{repairs} measures activations: pass --data, {DATA}")
     method = args.method or ("auto" if len(args.others) == 1 else "weight_matching")
     networks = load(args, [args.a, *args.others], repairs or _runs(method))

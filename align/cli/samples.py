@@ -9,6 +9,7 @@ from ..data.catalogue import CATALOGUE
 from ..data.own import own_data
 from ..running.batches import NOISE, Samples
 from ..running.dreams import DREAMS
+from ..running.pictures import PICTURES
 from .options import Shape
 
 MOST = 5_000
@@ -17,7 +18,7 @@ MOST = 5_000
 
 def to_learn_from(text: str | None, shape: Shape | None) -> Samples:
     """What ``--data`` names, for aligners and repairs: training samples, what is drawn, or nothing."""
-    if text in (None, NOISE, DREAMS):
+    if text in (None, NOISE, DREAMS, PICTURES):
         return text
     found = samples(text, "train", shape)
     return tuple(part[:MOST] for part in found) if isinstance(found, tuple) else found[:MOST]

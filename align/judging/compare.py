@@ -30,7 +30,8 @@ class Method:
         label: For people.
         name: As in :func:`align.match`.
         options: Its arguments.
-        data: What it sees: nothing, ``"noise"``, or ``"some"`` or ``"all"`` samples the networks learned from.
+        data: What it sees: nothing, ``"noise"``, ``"pictures"``, or ``"some"`` or ``"all"`` samples that the networks
+            learned from.
     """
 
     label: str
@@ -114,7 +115,7 @@ def aligned_by(zoo: Zoo, pair: tuple[int, int], method: Method, images: int) -> 
     x, y = zoo.task.samples("train", zoo.config.item_of(pair[0]))
     options = dict(method.options)
     if method.data is not None:
-        options["data"] = {"some": (x[:images], y[:images]), "all": (x, y), "noise": "noise"}[method.data]
+        options["data"] = {"some": (x[:images], y[:images]), "all": (x, y)}.get(method.data, method.data)
     if "loss" in methods_of(method.name)[-1].options:
         options["loss"] = zoo.task.loss
     return match(a, b, method.name, example_input=x[:2], seed=0, **options)

@@ -55,7 +55,7 @@ def first_aligner(config: DictConfig) -> DeepAlign:
         return DeepAlign.from_pretrained(config.start)
     torch.manual_seed(config.seed)
     encoder: dict[str, Any] = OmegaConf.to_container(config.encoder)  # type: ignore[assignment]
-    return DeepAlign(config_from({"encoder": encoder, "refinement": config.refinement}))
+    return DeepAlign(config_from({"encoder": encoder, "refinement": config.refinement, "pictures": config.pictures}))
 
 
 def train_config(config: DictConfig) -> TrainConfig:

@@ -31,6 +31,7 @@ from ..running.consensus import answered, probes
 from ..running.dreams import DREAMS, first_layers
 from ..running.interpolation import interpolate
 from ..running.outputs import Loss, evaluate
+from ..running.pictures import PICTURES
 from .activation_matching import TooFewError
 from .registry import Request, run
 
@@ -67,12 +68,16 @@ def auto(
     nothing is judged.
 
     Args:
-        request: The networks; data with targets, without, ``"noise"``, or ``"dreams"``, as if there is none.
+        request: The networks; data with targets, without, ``"noise"``, ``"pictures"``, or ``"dreams"``, as if there is
+            none.
         loss: Of outputs and targets.
         budget: Seconds after which nothing more is tried; at least one candidate always is.
         output: Picks the tensor that the loss is about; by default what is returned, or its ``logits``.
     """
-    start, (a, b) = time.perf_counter(), request.graphs()
+    start = time.perf_counter()
+    if isinstance(request.data, str) and request.data == PICTURES:
+        request = request.dreamed()  # as good as inputs without targets
+    a, b = request.graphs()
     if [g.size for g in a.spec.groups.values()] != [g.size for g in b.spec.groups.values()]:
         return _unjudged(request, UNSEEN)  # there is no line between networks of different widths
     size = sum(t.numel() for t in a.tensors.values())

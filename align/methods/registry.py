@@ -32,6 +32,7 @@ from ..running.batches import Samples, require_samples
 from ..running.dreams import DREAMS, dreams
 from ..running.fitting import require_fitting
 from ..running.networks import as_graph, require_modules
+from ..running.pictures import PICTURES, pictures_for
 
 OPTIONAL = ("data", "samples", "aligner")
 """Parts of a request that are refused where no method takes them; all others concern every method."""
@@ -48,7 +49,7 @@ class Request:
         b: The network to permute, likewise.
         init: The result of the method before, to start from.
         data: Samples to run the networks on.
-        samples: How many inputs ``data="noise"`` and ``data="dreams"`` draw.
+        samples: How many inputs ``data="noise"``, ``"dreams"`` and ``"pictures"`` draw.
         example_input: Needed where the input's shape cannot be inferred.
         spec: The symmetry of both; traced when omitted.
         generator: Of everything drawn.
@@ -71,12 +72,13 @@ class Request:
         return a, b
 
     def dreamed(self) -> Request:
-        """The same with inputs for data that is a dream (:mod:`align.running.dreams`)."""
-        if not (isinstance(self.data, str) and self.data == DREAMS):
+        """The same with inputs for data that is a dream (:mod:`align.running.dreams`), or made-up pictures."""
+        if not (isinstance(self.data, str) and self.data in (DREAMS, PICTURES)):
             return self
-        require_modules("only what runs has dreams, so that data='dreams'", (self.a, self.b))
-        spec = self.graphs()[0].spec
-        found = dreams((self.a, self.b), spec, self.example_input, self.samples, self.fork().generator)
+        require_modules(f"only what runs has use for data={self.data!r}", (self.a, self.b))
+        drawn = self.example_input, self.samples, self.fork().generator
+        dreamed = self.data == DREAMS
+        found = dreams((self.a, self.b), self.graphs()[0].spec, *drawn) if dreamed else pictures_for(self.a, *drawn)
         return replace(self, data=found, samples=None)
 
     def fork(self) -> Request:
@@ -219,7 +221,7 @@ def require_request(chain: str, request: Request, options: Mapping[str, Any], co
         if method.needs_modules:
             require_modules(f"{method.name} runs the networks", (request.a, request.b))
         if method.needs_data and request.data is None:
-            noise = "data=inputs, data=(inputs, targets), a loader, data='noise' or data='dreams'"
+            noise = "data=inputs, data=(inputs, targets), a loader, data='noise', 'dreams' or 'pictures'"
             hint = noise if "samples" in method.takes else "data=(inputs, targets) or a loader of such pairs"
             raise ValueError(f"{method.name} needs data: pass {hint}")
     for name in options:

@@ -54,7 +54,9 @@ def input_batches(
         yield from (x for x, _ in batches(data, model))
         return
     if data != NOISE:
-        raise ValueError(f"data is {data!r}, expected tensors, a loader, {NOISE!r} or, of align.match, 'dreams'")
+        raise ValueError(
+            f"data is {data!r}, expected tensors, a loader, {NOISE!r} or, of align.match, 'dreams' or 'pictures'"
+        )
     yield from noise(model, example_input, NOISE_SAMPLES if samples is None else samples, generator)
 
 

@@ -167,9 +167,10 @@ def standardised(found: Mapping[str, Joint]) -> dict[str, tuple[Tensor, Tensor]]
     The noise is their standard deviation over all pairs of neurons, nearly all of which have nothing to do with each
     other. Gradients of ten outputs, say, make any two of 500 neurons look alike or opposite, and tell little.
     """
-    out = {}
-    for group, joint in found.items():
-        r = joint.correlations().ab
-        noise = r.std(dim=(1, 2), correction=0).clamp_min(FAINT)
-        out[group] = (r / noise[:, None, None], noise)
-    return out
+    return {group: in_units_of_noise(joint.correlations().ab) for group, joint in found.items()}
+
+
+def in_units_of_noise(r: Tensor) -> tuple[Tensor, Tensor]:
+    """Correlations ``[K, n_a, n_b]`` over their standard deviation, and that: ``[K]``."""
+    noise = r.std(dim=(1, 2), correction=0).clamp_min(FAINT)
+    return r / noise[:, None, None], noise

@@ -85,7 +85,12 @@ class Zoo:
 
     def graph(self, number: int) -> WeightGraph:
         """A network as a graph."""
-        return to_graph(self.tensors(number), spec=self.spec)
+        return self._frame.replace(self.tensors(number))
+
+    @cached_property
+    def _frame(self) -> WeightGraph:
+        """The template as a graph: it knows what its copies run in."""
+        return to_graph(self.template, self.config.example_input(), spec=self.spec, verify=False)
 
     @cached_property
     def template(self) -> nn.Module:

@@ -55,6 +55,7 @@ def entries(known: Subjects, settings: Settings) -> list[Entry]:
         Entry(Method("covariance matching", "covariance_matching", {})),
         Entry(Method("activation matching", "activation_matching", {}, "some")),
         Entry(Method("activation matching on noise", "activation_matching", {}, "noise")),
+        Entry(Method("activation matching on pictures", "activation_matching", {}, "pictures")),
         Entry(Method("straight-through", "ste", {}, "some"), slow=True),
         Entry(Method("weight matching + Sinkhorn", "weight_matching+sinkhorn", from_start, "some"), slow=True),
         Entry(Method("activation matching + Sinkhorn", "activation_matching+sinkhorn", from_start, "some"), slow=True),
@@ -64,7 +65,7 @@ def entries(known: Subjects, settings: Settings) -> list[Entry]:
         Entry(Method("auto", "auto", {}, "some"), [DeepAlign()], slow=True),
     ]
     if settings.scratch:
-        found.insert(6, Entry(Method("Sinkhorn", "sinkhorn", from_nothing, "some"), slow=True))
+        found.insert(7, Entry(Method("Sinkhorn", "sinkhorn", from_nothing, "some"), slow=True))
     return [entry for entry in found if settings.slow or not entry.slow]
 
 

@@ -113,7 +113,7 @@ def test_the_number_of_dreams_can_be_chosen():
 
 def test_graphs_have_no_dreams():
     a = mlp(6, 9, 3)
-    with pytest.raises(TypeError, match="only what runs has dreams"):
+    with pytest.raises(TypeError, match="only what runs has use for data='dreams'"):
         align.match(to_graph(a), a, "sinkhorn", data="dreams", cost="l2")
 
 

@@ -1,0 +1,78 @@
+r"""Pictures that nobody took: dead leaves, for want of images.
+
+Discs of all sizes and colours fall on one another and on a grey ground. What remains to be seen has edges,
+plain areas and occlusions, about as photographs have them, and trained convolutions respond to it much as they do to
+photographs; white noise leaves them cold. Nothing of any data set is in them: an aligner that shows them to networks
+needs no data, and gives none away.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from wsgraph.origin import Origin
+from wsgraph.randomness import seeded
+
+from .batches import for_model
+
+PICTURES = "pictures"
+"""These inputs in place of data."""
+SAMPLES = 2_000
+"""Of them, unless another number is asked for."""
+DISCS = 60
+"""That fall on a picture."""
+SMALLEST, LARGEST = 1 / 24, 1 / 2
+"""Radii, relative to the shorter side; how many there are falls with the square of the radius."""
+SHARED = 0.9
+"""How much of a colour is brightness, which all channels have in common."""
+
+
+def pictures_for(
+    network: nn.Module, example_input: Any = None, samples: int | None = None, generator: torch.Generator | None = None
+) -> Tensor:
+    """Pictures of the size that a network reads, on its device and in its dtype: ``[samples, *shape of one input]``."""
+    shape = Origin(network, example_input).shape
+    if shape is None or not is_image(shape):
+        reads = "what is not one tensor of real numbers" if shape is None else f"inputs of shape {shape}"
+        raise ValueError(
+            f"the network reads {reads}, and pictures are of shape (channels, height, width): pass data='noise', "
+            "data='dreams' or inputs, or an example_input of that shape"
+        )
+    return for_model(pictures(SAMPLES if samples is None else samples, shape, generator), network)
+
+
+@cache
+@torch.inference_mode(False)  # they outlive the caller's mode
+def shown(count: int, shape: tuple[int, ...]) -> Tensor:
+    """Always the same ones, or the same white noise where inputs are no images: ``[count, *shape]``."""
+    return pictures(count, shape, seeded()) if is_image(shape) else torch.randn(count, *shape, generator=seeded())
+
+
+def is_image(shape: tuple[int, ...]) -> bool:
+    """Whether inputs have channels, and two sides that a disc can be seen on."""
+    return len(shape) == 3 and min(shape[1:]) > 1
+
+
+def pictures(count: int, shape: tuple[int, ...], draw: torch.Generator | None = None) -> Tensor:
+    """Dead leaves, every channel of mean 0 and variance 1: ``[count, channels, height, width]``."""
+    channels, *sides = shape
+    canvas = torch.zeros(count, *shape)
+    across = torch.stack(torch.meshgrid(*map(torch.arange, sides), indexing="ij"))  # [2, height, width]
+    for _ in range(DISCS):
+        u, place = torch.rand(count, generator=draw), torch.rand(count, 2, generator=draw)
+        radius = min(sides) / (1 / LARGEST + u * (1 / SMALLEST - 1 / LARGEST))
+        centre = (1.25 * place - 0.125) * torch.tensor(sides)
+        inside = (across - centre[..., None, None]).square().sum(1) < radius.square()[:, None, None]
+        canvas = torch.where(inside[:, None], _colours(count, channels, draw)[..., None, None], canvas)
+    centred = canvas - canvas.mean((0, 2, 3), keepdim=True)
+    return centred / centred.std((0, 2, 3), keepdim=True).clamp_min(1e-6)
+
+
+def _colours(count: int, channels: int, draw: torch.Generator | None) -> Tensor:
+    """Of variance 1: ``[count, channels]``."""
+    bright, own = torch.randn(count, 1, generator=draw), torch.randn(count, channels, generator=draw)
+    return SHARED * bright + (1 - SHARED**2) ** 0.5 * own

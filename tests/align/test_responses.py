@@ -1,0 +1,122 @@
+"""What neurons do on pictures, as a part of scores."""
+
+import pytest
+import torch
+from networks import mlp
+from torch import nn
+from torch.nn.functional import softplus
+
+import align
+from align.deep_align import DeepAlignConfig
+from align.methods.activation_matching import correlations
+from align.responses import Responses
+from align.running.pictures import shown
+from wsgraph import EncoderConfig, Permutation, to_graph
+
+SMALL = EncoderConfig(hidden=8, output=8, sweeps=1, messages=8)
+
+
+def network(norm=True):
+    layers = [nn.Conv2d(2, 5, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(5, 6, 3, stride=2)]
+    layers += [*([nn.BatchNorm2d(6)] if norm else []), nn.ReLU(), nn.Dropout(), nn.Flatten(), nn.Linear(6, 3)]
+    return nn.Sequential(*layers).double()
+
+
+def graph(model=None, size=8):
+    return to_graph(model or network(), torch.zeros(2, 2, size, size, dtype=torch.float64))
+
+
+def zeros(spec, pairs=1):
+    return {g.name: torch.zeros(pairs, g.size, g.size, dtype=torch.float64) for g in spec.free}
+
+
+def responses(count=16):
+    found = Responses(count).double()
+    nn.init.normal_(found.gate.weight)
+    return found
+
+
+def test_terms_by_hand():
+    a, b = network(), network()
+    part = responses()
+    found = part([graph(a).network], [graph(b).network], zeros(graph(a).spec))
+    alike = correlations(a.eval(), b.eval(), graph(a).spec, shown(16, (2, 8, 8)).double())
+    assert set(alike) == set(found)
+    for name, c in alike.items():
+        noise = c.std(correction=0)
+        gamma = softplus(part.gate.weight[0, 0] * noise.log() + part.gate.bias[0])
+        torch.testing.assert_close(found[name][0], gamma * c / noise)
+
+
+def test_equivariance_swap_and_exactness():
+    a, b, part = graph(), graph(), responses()
+    told = lambda x, y: part([x.network], [y.network], zeros(x.spec))  # noqa: E731
+    plain, swapped = told(a, b), told(b, a)
+    g, h = Permutation.random(a.spec), Permutation.random(a.spec)
+    permuted = told(g.apply(a), h.apply(b))
+    for k, s in plain.items():
+        assert s.abs().max() > 0.1
+        torch.testing.assert_close(permuted[k], s[:, g.maps[k]][:, :, h.maps[k]])
+        torch.testing.assert_close(swapped[k], s.mT)
+    aligner = align.DeepAlign(DeepAlignConfig(SMALL, pictures=16)).double().eval()
+    assert aligner(a, g.apply(a)).permutation == g.inverse()
+
+
+def test_stacked_pairs_are_as_single_ones():
+    part, left, right = responses(), [graph() for _ in range(3)], [graph() for _ in range(3)]
+    stacked = part([g.network for g in left], [g.network for g in right], zeros(left[0].spec, 3))
+    for k in range(3):
+        alone = part([left[k].network], [right[k].network], zeros(left[0].spec))
+        for name, s in alone.items():
+            torch.testing.assert_close(stacked[name][k], s[0])
+
+
+def test_nothing_is_added_where_nothing_is_shown():
+    part = responses()
+    read = to_graph(graph().to_state_dict(), spec=graph().spec)
+    pooled = lambda size: graph(  # noqa: E731
+        nn.Sequential(nn.Conv2d(2, 5, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(5, 3)).double(),
+        size,
+    )
+    for a, b in ((read, read), (graph(), read), (pooled(8), pooled(9))):
+        assert all(not s.any() for s in part([a.network], [b.network], zeros(a.spec)).values())
+    seen = part([pooled(8).network], [pooled(8).network], zeros(pooled(8).spec))
+    assert all(s.any() for s in seen.values())
+
+
+def test_networks_stay_as_they_are_and_random_numbers_too():
+    model, part = network(), responses()
+    a, b = graph(model), graph()
+    before, state = {k: t.clone() for k, t in model.state_dict().items()}, torch.get_rng_state()
+    part([a.network], [b.network], zeros(a.spec))
+    assert torch.equal(torch.get_rng_state(), state)
+    assert model.training
+    assert all(torch.equal(t, before[k]) for k, t in model.state_dict().items())
+
+
+def test_vectors_are_shown_noise():
+    a, b = (to_graph(mlp(5, 7, 3).double()) for _ in range(2))
+    assert responses()([a.network], [b.network], zeros(a.spec))["0"].abs().max() > 0.1
+
+
+def test_the_gate_learns():
+    aligner = align.DeepAlign(DeepAlignConfig(SMALL, pictures=16)).double()
+    sum(s.square().mean() for s in aligner(graph(), graph()).scores.values()).backward()
+    assert aligner.responses.gate.bias.grad.abs() > 0
+
+
+def test_files_keep_it(tmp_path):
+    aligner = align.DeepAlign(DeepAlignConfig(SMALL, pictures=16)).double().eval()
+    nn.init.normal_(aligner.responses.gate.weight)
+    aligner.save_pretrained(tmp_path)
+    read = align.DeepAlign.from_pretrained(tmp_path).double()
+    a, b = graph(), graph()
+    for name, s in aligner(a, b).scores.items():
+        torch.testing.assert_close(read(a, b).scores[name], s, rtol=1e-4, atol=1e-4)
+    assert align.DeepAlign().responses is None
+
+
+@pytest.mark.parametrize("count", [-1, 1])
+def test_too_few_are_refused(count):
+    with pytest.raises(ValueError, match=f"pictures is {count}"):
+        DeepAlignConfig(pictures=count)
