@@ -64,6 +64,7 @@ class Responses(nn.Module):
         found = []
         for pair in zip(a, b, strict=True):
             left, right = (n.origin.running(n.tensors) for n in pair if n.origin is not None)
+            specs = pair[0].spec, pair[1].spec
             with OwnDraws():
-                found.append(correlations(left, right, pair[0].spec, for_model(shown(self.count, shape), left)))
+                found.append(correlations(left, right, specs, for_model(shown(self.count, shape), left)))
         return {name: torch.stack([each[name] for each in found]) for name in found[0]}

@@ -78,9 +78,9 @@ def activation_matching(
 
 
 @torch.no_grad()
-def correlations(a: nn.Module, b: nn.Module, spec: Spec, x: Inputs) -> dict[str, Tensor]:
-    """How alike neurons of two networks fire on one batch: group → ``[n, n]``, mean over all weights that read it."""
-    left, right = (_values(m, spec, x) for m in (a, b))
+def correlations(a: nn.Module, b: nn.Module, specs: tuple[Spec, Spec], x: Inputs) -> dict[str, Tensor]:
+    """How alike neurons of two networks fire on one batch: group → ``[n_a, n_b]``, mean over all weights that read it."""
+    left, right = (_values(m, own, x) for m, own in zip((a, b), specs, strict=True))
     found: dict[str, list[Tensor]] = {}
     for key in left:
         moments = Moments()

@@ -16,8 +16,8 @@ from wsgraph import EncoderConfig, Permutation, to_graph
 SMALL = EncoderConfig(hidden=8, output=8, sweeps=1, messages=8)
 
 
-def network(norm=True):
-    layers = [nn.Conv2d(2, 5, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(5, 6, 3, stride=2)]
+def network(norm=True, wide=5):
+    layers = [nn.Conv2d(2, wide, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(wide, 6, 3, stride=2)]
     layers += [*([nn.BatchNorm2d(6)] if norm else []), nn.ReLU(), nn.Dropout(), nn.Flatten(), nn.Linear(6, 3)]
     return nn.Sequential(*layers).double()
 
@@ -40,7 +40,7 @@ def test_terms_by_hand():
     a, b = network(), network()
     part = responses()
     found = part([graph(a).network], [graph(b).network], zeros(graph(a).spec))
-    alike = correlations(a.eval(), b.eval(), graph(a).spec, shown(16, (2, 8, 8)).double())
+    alike = correlations(a.eval(), b.eval(), (graph(a).spec,) * 2, shown(16, (2, 8, 8)).double())
     assert set(alike) == set(found)
     for name, c in alike.items():
         noise = c.std(correction=0)
@@ -82,6 +82,13 @@ def test_nothing_is_added_where_nothing_is_shown():
         assert all(not s.any() for s in part([a.network], [b.network], zeros(a.spec)).values())
     seen = part([pooled(8).network], [pooled(8).network], zeros(pooled(8).spec))
     assert all(s.any() for s in seen.values())
+
+
+def test_networks_of_different_widths():
+    a, b = graph(network(wide=5)), graph(network(wide=8))
+    blank = {"0": torch.zeros(1, 5, 8, dtype=torch.float64), "3": torch.zeros(1, 6, 6, dtype=torch.float64)}
+    found = responses()([a.network], [b.network], blank)
+    assert all(found[name].shape == blank[name].shape and found[name].abs().max() > 0.1 for name in blank)
 
 
 def test_networks_stay_as_they_are_and_random_numbers_too():
