@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 
@@ -15,7 +16,13 @@ from wsgraph.randomness import OwnDraws
 from .methods.activation_matching import correlations
 from .running.batches import for_model
 from .running.covariance import in_units_of_noise
-from .running.pictures import shown
+from .running.perceptron import is_perceptron
+from .running.pictures import is_image, shown
+
+SIDE = 32
+"""Of pictures that all are shown; of larger ones there are fewer, so that their places are as many, but not below:"""
+FEWEST = 8
+AT_ONCE = 16
 
 
 class Responses(nn.Module):
@@ -27,11 +34,12 @@ class Responses(nn.Module):
     responds to depends on how the kernels, strides and poolings before it meet edges and areas of an image; the weights
     alone hardly tell.
 
-    Networks are run for that, so their graphs must be those of modules (:class:`wsgraph.origin.Origin`). Others, and
-    those that do not read one tensor of real numbers, leave the scores as they are.
+    Networks are run for that, so their graphs must be those of modules (:class:`wsgraph.origin.Origin`). Where there is
+    none, or it does not read images, the scores stay as they are, and so do those of plain MLPs: to them pixels are no
+    picture, and the evidence of their weights says as much.
 
     Args:
-        count: How many pictures (:mod:`align.running.pictures`); noise where inputs are no images.
+        count: How many pictures (:mod:`align.running.pictures`), fewer of those above 32 × 32.
     """
 
     def __init__(self, count: int) -> None:
@@ -56,15 +64,20 @@ class Responses(nn.Module):
     @torch.no_grad()
     def _alike(self, a: Sequence[Network], b: Sequence[Network]) -> dict[str, Tensor]:
         """Correlations of responses: group name → ``[K, n_a, n_b]``, of groups whose responses are seen."""
-        origins = {n.origin for n in (*a, *b)}
-        shapes = {None if origin is None else origin.shape for origin in origins}
+        shapes = {None if n.origin is None else n.origin.shape for n in (*a, *b)}
         shape = shapes.pop()
-        if shapes or shape is None:  # no module, or nothing that can be shown to both
+        if shapes or shape is None or not is_image(shape) or is_perceptron(a[0].spec):
             return {}
-        found = []
-        for pair in zip(a, b, strict=True):
-            left, right = (n.origin.running(n.tensors) for n in pair if n.origin is not None)
-            specs = pair[0].spec, pair[1].spec
+        found = [self._of_pair(x, y, shape) for x, y in zip(a, b, strict=True)]
+        return {name: torch.stack([each[name] for each in found]) for name in found[0]} if all(found) else {}
+
+    def _of_pair(self, a: Network, b: Network, shape: tuple[int, ...]) -> dict[str, Tensor]:
+        few = self.count * SIDE**2 // (shape[1] * shape[2])
+        left, right = (n.origin.running(n.tensors) for n in (a, b) if n.origin is not None)
+        x = for_model(shown(min(self.count, max(few, FEWEST)), shape), left)
+        try:
             with OwnDraws():
-                found.append(correlations(left, right, specs, for_model(shown(self.count, shape), left)))
-        return {name: torch.stack([each[name] for each in found]) for name in found[0]}
+                return correlations(left, right, (a.spec, b.spec), x.split(AT_ONCE))
+        except Exception as error:  # whatever somebody's module raises, its weights can be aligned
+            warnings.warn(f"the networks fail on pictures, so that only their weights are seen: {error}", stacklevel=2)
+            return {}

@@ -21,7 +21,7 @@ from ..deep_align import DeepAlign
 from ..judging.barrier import Barrier
 from ..plots import plot_line_panels
 from ..zoo import Zoo
-from .contest import COLUMNS, METHODS, Row, cells, digest, judge
+from .contest import COLUMNS, Row, cells, digest, judge, labels_for
 
 RESULTS, TABLE = "results.json", "table.md"
 WIDTH = 240
@@ -46,13 +46,14 @@ class Board:
         rows = {row: entry for row, entry in self.stored.get(section, {}).items() if entry["aligner"] == of["aligner"]}
         entry = rows.get(name, {})
         known = entry["loss"] if {key: entry.get(key) for key in of} == of else {}
-        missing = [label for label in METHODS if label not in known]
+        wanted = labels_for(zoo)
+        missing = [label for label in wanted if label not in known]
         if not missing:
             return
         row = judge(zoo, f"{section}: {name}", aligner, missing)
         points = next(iter(row.values())).points.tolist()
         found = known | {label: line.loss.tolist() for label, line in row.items()}
-        losses = {label: found[label] for label in METHODS}
+        losses = {label: found[label] for label in wanted}
         self.stored[section] = {**rows, name: {**of, "points": points, "loss": losses}}
         self._write(section)
 

@@ -35,7 +35,8 @@ CARD = """# The bundled aligner
 
 What `align.DeepAlign()` loads: {parameters:,} parameters, {megabytes:.1f} MB, safetensors. It aligns two networks of
 one architecture in one forward pass, without data; what it says of plain MLPs, it refines in {refinement} steps on what
-they [dream of](../../docs/training.md#dreams). `python -m align.benchmark card` wrote this card.
+they [dream of](../../docs/training.md#dreams), and other networks of images it runs on {pictures} [pictures that nobody
+took](../../docs/training.md#pictures). `python -m align.benchmark card` wrote this card.
 
 ## How it was made
 
@@ -104,6 +105,7 @@ def told(run: Path, bundled: Path = BUNDLED) -> str:
         parameters=sum(p.numel() for p in aligner.parameters()),
         megabytes=(bundled / "model.safetensors").stat().st_size / 1e6,
         refinement=aligner.config.refinement,
+        pictures=aligner.config.pictures,
         commands="\n".join(_command(stage) for stage in stages),
         made="\n".join(f"- {_made(stage)}" for stage in stages),
         seen=describe(list(seen.values()), stages[-1].families.drawn.networks),

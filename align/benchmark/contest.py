@@ -17,15 +17,18 @@ from ..matching import match
 from ..methods.auto import ITERATIONS
 from ..methods.registry import takes
 from ..progress import progress
+from ..running.pictures import PICTURES, is_image
 from ..zoo import Zoo
 
 UNREFINED = "deep align, not refined"
+PICTURED = "activation matching, pictures"
 METHODS: dict[str, tuple[str, str | None]] = {
     "not aligned": ("identity", None),
     "weight matching": ("weight_matching", None),
     "covariance matching": ("covariance_matching", None),
     "activation matching, 2,000 images": ("activation_matching", "inputs"),
     "activation matching, noise": ("activation_matching", "noise"),
+    PICTURED: ("activation_matching", PICTURES),
     UNREFINED: ("deep_align", None),
     "deep align": ("deep_align", None),
     "deep align + weight matching": ("deep_align+weight_matching", None),
@@ -35,14 +38,19 @@ METHODS: dict[str, tuple[str, str | None]] = {
     "auto, 2,000 labelled images": ("auto", "labelled"),
 }
 """Label → name of the method and what it sees."""
-FREE = ("weight matching", "activation matching, noise")
+FREE = ("weight matching", "activation matching, noise", PICTURED)
 CLASSIC = (*FREE, "activation matching, 2,000 images")
-"""Methods to be measured against: without data, and all."""
+"""Methods to be measured against: without data, and all. Of networks that read no images, one is missing."""
 COLUMNS = ("networks", "pairs", *METHODS, "deep align / best classic without data", "deep align / best classic")
 SEEN, JUDGED, POINTS = 2_000, 2_000, 11
 """Samples that methods see, samples that barriers are measured on, points on the line."""
 Row = Mapping[str, Barrier]
 """Barriers by the method's label."""
+
+
+def labels_for(zoo: Zoo) -> list[str]:
+    """The methods that have something to say of a zoo's networks: pictures are for those that read images."""
+    return [label for label in METHODS if label != PICTURED or is_image(zoo.config.example_input().shape[1:])]
 
 
 def judge(zoo: Zoo, name: str, aligner: DeepAlign, labels: Sequence[str]) -> dict[str, Barrier]:
@@ -65,18 +73,18 @@ def _moved(zoo: Zoo, pair: tuple[int, int], method: str, data: str | None, align
     """The second network of a pair, aligned to the first."""
     a, b = (zoo.module(n) for n in pair)
     x, y = (t[:SEEN] for t in zoo.task.samples("train", zoo.config.item_of(pair[0])))
-    given: dict[str | None, Any] = {None: None, "inputs": x, "labelled": (x, y), "noise": "noise", "dreams": "dreams"}
+    given: dict[str | None, Any] = {"inputs": x, "labelled": (x, y)}
     options: dict[str, Any] = {"aligner": aligner} if takes(method, "aligner") else {}
     if method == "auto" or method.endswith("sinkhorn"):
         options["loss"] = zoo.task.loss
     if method.endswith("sinkhorn"):
         options["iterations"] = ITERATIONS
-    return match(a, b, method, example_input=x[:2], data=given[data], **options).apply(b)
+    return match(a, b, method, example_input=x[:2], data=given.get(data, data), **options).apply(b)
 
 
 def ratio(row: Row, label: str, others: Sequence[str]) -> float:
     """Mean barrier of a method relative to the best of ``others``; where that has none, 1 or infinite."""
-    own, best = float(row[label]), min(float(row[other]) for other in others)
+    own, best = float(row[label]), min(float(row[other]) for other in others if other in row)
     return own / best if best else torch.inf if own else 1.0
 
 
@@ -84,7 +92,7 @@ def cells(row: Row) -> list[str]:
     """The numbers of a row: pairs, every method's barrier, and two ratios of the forward pass."""
     found = [str(len(row["deep align"].loss))]
     for label in METHODS:
-        if label not in row:  # not judged yet
+        if label not in row:  # not judged yet, or not for these networks
             found.append("–")
             continue
         found.append(mean_with_error(row[label].barrier))

@@ -69,7 +69,7 @@ def correlated(zoo: Zoo, left: Tensors, right: Tensors, x: Tensor) -> Tensors:
     count = len(next(iter(left.values())))
     pairs = [[with_tensors(zoo.template, {n: t[k] for n, t in side.items()}) for side in (left, right)]
              for k in range(count)]  # fmt: skip
-    found = [correlations(a.eval(), b.eval(), (zoo.spec, zoo.spec), x) for a, b in pairs]
+    found = [correlations(a.eval(), b.eval(), (zoo.spec, zoo.spec), [x]) for a, b in pairs]
     return {name: torch.stack([each[name].to(x) for each in found]) for name in found[0]}
 
 

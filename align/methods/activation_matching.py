@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -64,32 +64,37 @@ def activation_matching(
     start = time.perf_counter()
     left_graph, right_graph = aligned_graphs(*(to_graph(m, example_input, spec=spec) for m in (a, b)))
     specs = left_graph.spec, right_graph.spec
-    moments: dict[tuple[str, int], Moments] = {}
+    moments: Watched = {}
     private, draws = [shell(m).eval() for m in (a, b)], OwnDraws()
     with progress("activation matching", None) as step:
         for x in input_batches(data, a, example_input, generator or seeded(), samples):
             with draws:
-                left, right = (_values(m, own, x) for m, own in zip(private, specs, strict=True))
-            for key in left:
-                moments.setdefault(key, Moments()).add(left[key], right[key])
+                _see(x, private, specs, moments)
             step()
     scores = _scores(*specs, moments, similarity)
     return Alignment(left_graph, right_graph, scores, None, "activation_matching", time.perf_counter() - start)
 
 
 @torch.no_grad()
-def correlations(a: nn.Module, b: nn.Module, specs: tuple[Spec, Spec], x: Inputs) -> dict[str, Tensor]:
-    """How alike neurons of two networks fire on one batch: group → ``[n_a, n_b]``, mean over all weights that read it."""
-    left, right = (_values(m, own, x) for m, own in zip((a, b), specs, strict=True))
+def correlations(a: nn.Module, b: nn.Module, specs: tuple[Spec, Spec], batches: Iterable[Inputs]) -> dict[str, Tensor]:
+    """How alike neurons of two networks fire: group → ``[n_a, n_b]``, mean over all weights that read it."""
+    moments: Watched = {}
+    for x in batches:
+        _see(x, (a, b), specs, moments)
     found: dict[str, list[Tensor]] = {}
-    for key in left:
-        moments = Moments()
-        moments.add(left[key], right[key])
-        found.setdefault(key[0], []).append(moments.similarity("correlation"))
+    for (name, _), moment in moments.items():
+        found.setdefault(name, []).append(moment.similarity("correlation"))
     return {name: torch.stack(each).mean(0) for name, each in found.items()}
 
 
-def _scores(spec: Spec, other: Spec, moments: Mapping[tuple[str, int], Moments], similarity: str) -> dict[str, Tensor]:
+def _see(x: Inputs, networks: Sequence[nn.Module], specs: Sequence[Spec], moments: Watched) -> None:
+    """Add what both networks say of one batch."""
+    left, right = (_values(m, own, x) for m, own in zip(networks, specs, strict=True))
+    for key in left:
+        moments.setdefault(key, Moments()).add(left[key], right[key])
+
+
+def _scores(spec: Spec, other: Spec, moments: Watched, similarity: str) -> dict[str, Tensor]:
     """Similarities summed over all weights that read a group."""
     scores: dict[str, Tensor] = {}
     for (name, _), moment in moments.items():
@@ -153,3 +158,7 @@ class Moments:
         std_x, std_y = ((q - m.square()).clamp_min(0).sqrt() for q, m in ((square_x, mean_x), (square_y, mean_y)))
         floor_x, floor_y = (1e-4 * s.max().clamp_min(1e-12) for s in (std_x, std_y))
         return covariance / (std_x.clamp_min(floor_x)[:, None] * std_y.clamp_min(floor_y))
+
+
+Watched = dict[tuple[str, int], Moments]
+"""Moments of what both networks say, by group and the weight that reads it."""

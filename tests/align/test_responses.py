@@ -40,7 +40,7 @@ def test_terms_by_hand():
     a, b = network(), network()
     part = responses()
     found = part([graph(a).network], [graph(b).network], zeros(graph(a).spec))
-    alike = correlations(a.eval(), b.eval(), (graph(a).spec,) * 2, shown(16, (2, 8, 8)).double())
+    alike = correlations(a.eval(), b.eval(), (graph(a).spec,) * 2, [shown(16, (2, 8, 8)).double()])
     assert set(alike) == set(found)
     for name, c in alike.items():
         noise = c.std(correction=0)
@@ -101,9 +101,40 @@ def test_networks_stay_as_they_are_and_random_numbers_too():
     assert all(torch.equal(t, before[k]) for k, t in model.state_dict().items())
 
 
-def test_vectors_are_shown_noise():
-    a, b = (to_graph(mlp(5, 7, 3).double()) for _ in range(2))
-    assert responses()([a.network], [b.network], zeros(a.spec))["0"].abs().max() > 0.1
+@pytest.mark.parametrize("network", [mlp(5, 7, 3), nn.Sequential(nn.Flatten(), mlp(4, 7, 3))])
+def test_vectors_and_plain_mlps_are_shown_nothing(network):
+    example = torch.zeros(2, 5) if isinstance(network[0], nn.Linear) else torch.zeros(2, 1, 2, 2)
+    a = to_graph(network, example).network
+    name = a.spec.free[0].name
+    assert not responses()([a], [a], {name: torch.zeros(1, 7, 7)})[name].any()
+
+
+def test_large_pictures_are_few(monkeypatch):
+    counts = []
+    monkeypatch.setattr("align.responses.shown", lambda count, shape: counts.append(count) or shown(count, shape))
+    pooled = nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 2))
+    for side in (8, 64, 256):
+        a = to_graph(pooled, torch.zeros(2, 1, side, side)).network
+        Responses(64)([a], [a], {"0": torch.zeros(1, 3, 3)})
+    assert counts == [64, 16, 8]
+
+
+class OnlyTwo(nn.Module):
+    """Knows how many samples there are."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Conv2d(1, 4, 3), nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.last(torch.relu(self.first(x)).view(2, 4, 9).mean(-1))
+
+
+def test_what_fails_on_pictures_is_aligned_by_its_weights():
+    a = to_graph(OnlyTwo(), torch.zeros(2, 1, 5, 5))
+    with pytest.warns(UserWarning, match="fail on pictures"):
+        found = align.DeepAlign(DeepAlignConfig(SMALL, pictures=16)).eval()(a, a)
+    assert found.permutation == Permutation.identity(a.spec)
 
 
 def test_the_gate_learns():
@@ -120,7 +151,8 @@ def test_files_keep_it(tmp_path):
     a, b = graph(), graph()
     for name, s in aligner(a, b).scores.items():
         torch.testing.assert_close(read(a, b).scores[name], s, rtol=1e-4, atol=1e-4)
-    assert align.DeepAlign().responses is None
+    assert align.DeepAlign(DeepAlignConfig(SMALL)).responses is None
+    assert align.DeepAlign().responses is not None
 
 
 @pytest.mark.parametrize("count", [-1, 1])

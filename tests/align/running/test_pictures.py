@@ -33,11 +33,10 @@ def test_areas_are_plain_and_edges_sharp():
     assert float((step > 0.5).float().mean()) > 0.1
 
 
-def test_the_same_are_shown_always_and_noise_to_what_reads_no_images():
+def test_the_same_are_shown_always():
     assert shown(4, (3, 8, 8)) is shown(4, (3, 8, 8))
     assert not torch.equal(pictures(4, (3, 8, 8), seeded(1)), pictures(4, (3, 8, 8), seeded(2)))
     assert [is_image(s) for s in ((3, 8, 8), (1, 1, 8), (8, 8), (784,))] == [True, False, False, False]
-    assert float(shown(1_000, (7,)).std()) == pytest.approx(1, abs=0.05)
 
 
 def test_as_data_of_methods_that_run_networks():
