@@ -20,15 +20,15 @@ from huggingface_hub import PyTorchModelHubMixin, snapshot_download
 from torch import Tensor, nn
 
 from wsgraph import Encoder, EncoderConfig, WeightGraph, plain
-from wsgraph.files import read_tensors, replacing, save_tensors
+from wsgraph.files import differences, read_tensors, replacing, save_tensors
 from wsgraph.network import Network
 from wsgraph.nn.encoder import together
 from wsgraph.nn.spectral import signed
 
 from .alignment import Alignment, aligned_graphs, project
-from .evidence import LARGE, Evidence
+from .evidence.closed_form import LARGE, Evidence
+from .evidence.responses import Responses
 from .projection.refinement import can_refine, refined
-from .responses import Responses
 
 PAPER = "https://proceedings.mlr.press/v235/navon24a.html"
 VIEWS = 8
@@ -52,7 +52,7 @@ class DeepAlignConfig:
             steps then, because s moves by about the learning rate per step.
         refinement: Steps by which an answer about plain MLPs is refined on what they dream of, see
             :mod:`align.projection.refinement`. An aligner that knows the data of its family does better without.
-        pictures: How many pictures, of nothing, both networks are shown, see :mod:`align.responses`; 0 to not run them.
+        pictures: How many pictures, of nothing, both networks are shown (:mod:`align.evidence.responses`); 0: none is run.
     """
 
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
@@ -118,7 +118,11 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_u
         config, tensors = _stored(folder)
         with torch.device("meta"):  # sizes that the file does not have must not be allocated
             expected = cls(config).state_dict()
-        _check_tensors(folder / WEIGHTS, expected, tensors)
+        if wrong := differences(expected, tensors):
+            raise ValueError(
+                f"{folder / WEIGHTS} does not hold the aligner that {CONFIG} describes: {wrong}. Both files must be as "
+                "save_pretrained wrote them."
+            )
         aligner = cls(config)
         aligner.load_state_dict(tensors)
         return aligner.eval()
@@ -283,29 +287,6 @@ def _as_list(graphs: Any) -> list[WeightGraph]:
     return found
 
 
-def _check_tensors(path: Path, expected: Mapping[str, Tensor], got: Mapping[str, Tensor]) -> None:
-    """Refuse a file that lacks a parameter, has one more, or one of another shape or type."""
-
-    def some(names: Sequence[str]) -> str:
-        return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-
-    wrong = {
-        "lacks": [name for name in expected if name not in got],
-        "has the unknown": [name for name in got if name not in expected],
-        "has another shape or type of": [
-            name
-            for name, t in expected.items()
-            if name in got and (got[name].shape != t.shape or not got[name].is_floating_point())
-        ],
-    }
-    found = [f"it {what} {some(names)}" for what, names in wrong.items() if names]
-    if found:
-        raise ValueError(
-            f"{path} does not hold the aligner that {CONFIG} describes: {'; '.join(found)}. Both files must be as "
-            "save_pretrained wrote them."
-        )
-
-
 def _as_text(config: DeepAlignConfig) -> str:
     return json.dumps(asdict(config), sort_keys=True, indent=2)
 
@@ -342,7 +323,7 @@ def config_from(data: Mapping[str, Any]) -> DeepAlignConfig:
     """A :class:`DeepAlignConfig` from plain data (JSON, YAML); what is left out is as the defaults are.
 
     A stored one leaves nothing out, so without ``codes`` it is of the time when there was but one kind of them, with
-    ``refine`` of the time before :mod:`align.evidence`: its parameters mean nothing to an aligner of today.
+    ``refine`` of the time before :mod:`align.evidence.closed_form`: its parameters mean nothing to an aligner of today.
     """
     stored = isinstance(data, Mapping) and data.keys() >= STORED and isinstance(data["encoder"], Mapping)
     if stored and ("codes" not in data["encoder"] or "refine" in data):

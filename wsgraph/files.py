@@ -164,6 +164,25 @@ def _advice(path: str | os.PathLike[str]) -> str:
     return "It may be truncated; save it again."
 
 
+def differences(expected: Mapping[str, Tensor], got: Mapping[str, Tensor]) -> str:
+    """What tensors lack, have too much, or have of another shape or type than parameters should; nothing if all fits.
+
+    >>> differences({"a": torch.zeros(2), "b": torch.zeros(3)}, {"b": torch.zeros(4), "c": torch.zeros(1)})
+    'it lacks a; it has the unknown c; it has another shape or type of b'
+    """
+
+    def some(names: list[str]) -> str:
+        return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+    fits = {k: got[k].shape == t.shape and got[k].is_floating_point() for k, t in expected.items() if k in got}
+    wrong = {
+        "lacks": [name for name in expected if name not in got],
+        "has the unknown": [name for name in got if name not in expected],
+        "has another shape or type of": [name for name, fit in fits.items() if not fit],
+    }
+    return "; ".join(f"it {what} {some(names)}" for what, names in wrong.items() if names)
+
+
 def digest_of(tensors: Mapping[str, Tensor], meta: Mapping[str, str]) -> str:
     """SHA-256 over metadata, and names, types, shapes and bytes of the tensors."""
     sha = hashlib.sha256(json.dumps(dict(meta), sort_keys=True).encode())

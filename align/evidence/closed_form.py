@@ -11,7 +11,7 @@ from torch.nn.functional import softplus
 
 from wsgraph.network import Network
 
-from .running.covariance import covariances, standardised
+from ..running.covariance import covariances, standardised
 
 LARGE = 2_000_000
 """Weights of a network above which an aligner takes one look at it: nothing passes hidden layers, no other views."""

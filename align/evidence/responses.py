@@ -13,11 +13,11 @@ from torch.nn.functional import softplus
 from wsgraph.network import Network
 from wsgraph.randomness import OwnDraws
 
-from .methods.activation_matching import correlations
-from .running.batches import for_model
-from .running.covariance import in_units_of_noise
-from .running.perceptron import is_perceptron
-from .running.pictures import is_image, shown
+from ..methods.activation_matching import correlations
+from ..running.batches import for_model
+from ..running.covariance import in_units_of_noise
+from ..running.perceptron import is_perceptron
+from ..running.pictures import is_image, shown
 
 SIDE = 32
 """Of pictures that all are shown; of larger ones there are fewer, so that their places are as many, but not below:"""
@@ -30,13 +30,13 @@ class Responses(nn.Module):
 
     .. math:: S_g \mathrel{+}= \gamma_g\, z(C_g)
 
-    with γ > 0 a learned function of the noise, as in :class:`~align.evidence.Evidence`. What a deep convolution
-    responds to depends on how the kernels, strides and poolings before it meet edges and areas of an image; the weights
-    alone hardly tell.
+    with γ > 0 a learned function of the noise, as in :class:`~align.evidence.closed_form.Evidence`. What a deep
+    convolution responds to depends on how the kernels, strides and poolings before it meet edges and areas of an image;
+    the weights alone hardly tell.
 
     Networks are run for that, so their graphs must be those of modules (:class:`wsgraph.origin.Origin`). Where there is
-    none, or it does not read images, the scores stay as they are, and so do those of plain MLPs: to them pixels are no
-    picture, and the evidence of their weights says as much.
+    none, or it does not read images, the scores stay as they are, and so do those of plain MLPs, which are understood
+    from their weights.
 
     Args:
         count: How many pictures (:mod:`align.running.pictures`), fewer of those above 32 × 32.

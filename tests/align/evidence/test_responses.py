@@ -8,8 +8,8 @@ from torch.nn.functional import softplus
 
 import align
 from align.deep_align import DeepAlignConfig
+from align.evidence.responses import Responses
 from align.methods.activation_matching import correlations
-from align.responses import Responses
 from align.running.pictures import shown
 from wsgraph import EncoderConfig, Permutation, to_graph
 
@@ -111,7 +111,8 @@ def test_vectors_and_plain_mlps_are_shown_nothing(network):
 
 def test_large_pictures_are_few(monkeypatch):
     counts = []
-    monkeypatch.setattr("align.responses.shown", lambda count, shape: counts.append(count) or shown(count, shape))
+    seen = lambda count, shape: counts.append(count) or shown(count, shape)  # noqa: E731
+    monkeypatch.setattr("align.evidence.responses.shown", seen)
     pooled = nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 2))
     for side in (8, 64, 256):
         a = to_graph(pooled, torch.zeros(2, 1, side, side)).network
