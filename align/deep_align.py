@@ -52,7 +52,7 @@ class DeepAlignConfig:
             steps then, because s moves by about the learning rate per step.
         refinement: Steps by which an answer about plain MLPs is refined on what they dream of, see
             :mod:`align.projection.refinement`. An aligner that knows the data of its family does better without.
-        pictures: How many pictures, of nothing, both networks are shown (:mod:`align.evidence.responses`); 0: none is run.
+        pictures: How many, of nothing, both networks are shown, see :mod:`align.evidence.responses`; 0 to not run them.
     """
 
     encoder: EncoderConfig = field(default_factory=EncoderConfig)

@@ -19,10 +19,10 @@ from ..running.covariance import in_units_of_noise
 from ..running.perceptron import is_perceptron
 from ..running.pictures import is_image, shown
 
-SIDE = 32
-"""Of pictures that all are shown; of larger ones there are fewer, so that their places are as many, but not below:"""
-FEWEST = 8
+SIDE, FEWEST = 32, 8
+"""Of larger pictures there are fewer, so that their places are as many as those of this side, but never fewer than."""
 AT_ONCE = 16
+"""Pictures, whose activations are in memory together."""
 
 
 class Responses(nn.Module):
