@@ -69,13 +69,16 @@ class Responses(nn.Module):
         if shapes or shape is None or not is_image(shape) or is_perceptron(a[0].spec):
             return {}
         found = [self._of_pair(x, y, shape) for x, y in zip(a, b, strict=True)]
-        return {name: torch.stack([each[name] for each in found]) for name in found[0]} if all(found) else {}
+        if not all(found):
+            return {}
+        # What overflows is like nothing.
+        return {name: torch.stack([each[name] for each in found]).nan_to_num(0.0) for name in found[0]}
 
     def _of_pair(self, a: Network, b: Network, shape: tuple[int, ...]) -> dict[str, Tensor]:
         few = self.count * SIDE**2 // (shape[1] * shape[2])
-        left, right = (n.origin.running(n.tensors) for n in (a, b) if n.origin is not None)
-        x = for_model(shown(min(self.count, max(few, FEWEST)), shape), left)
         try:
+            left, right = (n.origin.running(n.tensors) for n in (a, b) if n.origin is not None)
+            x = for_model(shown(min(self.count, max(few, FEWEST)), shape), left)
             with OwnDraws():
                 return correlations(left, right, (a.spec, b.spec), x.split(AT_ONCE))
         except Exception as error:  # whatever somebody's module raises, its weights can be aligned

@@ -120,6 +120,15 @@ def test_large_pictures_are_few(monkeypatch):
     assert counts == [64, 16, 8]
 
 
+def test_what_overflows_is_like_nothing():
+    a, b = graph(), graph()
+    loud = torch.ones(6, 1, 1, 1, dtype=torch.float64).index_fill(0, torch.tensor([2]), 1e300)
+    a = a.replace({name: t.detach() * (loud if name == "3.weight" else 1) for name, t in a.tensors.items()})
+    told = responses()([a.network], [b.network], zeros(a.spec))
+    assert all(s.isfinite().all() for s in told.values())
+    assert told["0"].any()
+
+
 class OnlyTwo(nn.Module):
     """Knows how many samples there are."""
 
