@@ -18,9 +18,11 @@ from ..running.batches import for_model
 from ..running.covariance import in_units_of_noise
 from ..running.perceptron import is_perceptron
 from ..running.pictures import is_image, shown
+from .closed_form import LARGE
 
 SIDE, FEWEST = 32, 8
-"""Of larger pictures there are fewer, so that their places are as many as those of this side, but never fewer than."""
+"""Of pictures above this side there are fewer, with as many places in all, but never fewer than; large networks see
+no more than those, which take long enough, and are hardly worse than 64."""
 AT_ONCE = 16
 """Pictures, whose activations are in memory together."""
 
@@ -39,7 +41,7 @@ class Responses(nn.Module):
     from their weights.
 
     Args:
-        count: How many pictures (:mod:`align.running.pictures`), fewer of those above 32 × 32.
+        count: How many pictures (:mod:`align.running.pictures`), fewer of those above 32 × 32 and for large networks.
     """
 
     def __init__(self, count: int) -> None:
@@ -75,7 +77,8 @@ class Responses(nn.Module):
         return {name: torch.stack([each[name] for each in found]).nan_to_num(0.0) for name in found[0]}
 
     def _of_pair(self, a: Network, b: Network, shape: tuple[int, ...]) -> dict[str, Tensor]:
-        few = self.count * SIDE**2 // (shape[1] * shape[2])
+        large = sum(t.numel() for t in a.tensors.values()) > LARGE
+        few = 0 if large else self.count * SIDE**2 // (shape[1] * shape[2])
         try:
             left, right = (n.origin.running(n.tensors) for n in (a, b) if n.origin is not None)
             x = for_model(shown(min(self.count, max(few, FEWEST)), shape), left)

@@ -109,7 +109,7 @@ def test_vectors_and_plain_mlps_are_shown_nothing(network):
     assert not responses()([a], [a], {name: torch.zeros(1, 7, 7)})[name].any()
 
 
-def test_large_pictures_are_few(monkeypatch):
+def test_large_pictures_are_few_and_large_networks_see_few(monkeypatch):
     counts = []
     seen = lambda count, shape: counts.append(count) or shown(count, shape)  # noqa: E731
     monkeypatch.setattr("align.evidence.responses.shown", seen)
@@ -117,7 +117,10 @@ def test_large_pictures_are_few(monkeypatch):
     for side in (8, 64, 256):
         a = to_graph(pooled, torch.zeros(2, 1, side, side)).network
         Responses(64)([a], [a], {"0": torch.zeros(1, 3, 3)})
-    assert counts == [64, 16, 8]
+    monkeypatch.setattr("align.evidence.responses.LARGE", 1)
+    a = to_graph(pooled, torch.zeros(2, 1, 8, 8)).network
+    Responses(64)([a], [a], {"0": torch.zeros(1, 3, 3)})
+    assert counts == [64, 16, 8, 8]
 
 
 def test_what_overflows_is_like_nothing():
