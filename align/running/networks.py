@@ -24,25 +24,29 @@ def as_graph(network: NetworkLike, example_input: Tensor | None = None, spec: Sp
 def read_state_dicts(
     networks: Iterable[NetworkLike], example_input: Tensor | None = None, spec: Spec | None = None
 ) -> list[Any]:
-    """The networks, paths opened; state dicts as graphs, with the Spec of a network that is not one where that fits."""
+    """The networks, paths opened; state dicts as graphs, of the first other network's kind where that fits.
+
+    So they have that network's Spec, and can be run where it can.
+    """
     networks = [opened(network) for network in networks]
-    known: Spec | None = None
-    if spec is None and any(isinstance(n, Mapping) for n in networks):
-        known = next((as_graph(n, example_input).spec for n in networks if not isinstance(n, Mapping)), None)
+    known: WeightGraph | None = None
+    if any(isinstance(n, Mapping) for n in networks):
+        known = next((as_graph(n, example_input, spec) for n in networks if not isinstance(n, Mapping)), None)
     for k, network in enumerate(networks):
         if isinstance(network, Mapping):
-            networks[k] = graph = to_graph(network, spec=spec or _fitting(known, network))
-            known = known or graph.spec
+            like = known if known is not None and _fits(known.spec, network) else None
+            graph = to_graph(network, spec=spec if like is None else like.spec)
+            networks[k] = graph if like is None else like.replace(graph.tensors)
+            known = graph if known is None else known
     return networks
 
 
-def _fitting(spec: Spec | None, tensors: Mapping[str, Tensor]) -> Spec | None:
+def _fits(spec: Spec, tensors: Mapping[str, Tensor]) -> bool:
     try:
-        if spec is not None:
-            spec.check(tensors)
+        spec.check(tensors)
     except (KeyError, ValueError):  # another architecture, to be read off its own tensors
-        return None
-    return spec
+        return False
+    return True
 
 
 def require_modules(why: str, networks: Iterable[object]) -> None:

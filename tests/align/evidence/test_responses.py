@@ -84,6 +84,19 @@ def test_nothing_is_added_where_nothing_is_shown():
     assert all(s.any() for s in seen.values())
 
 
+def test_a_state_dict_is_run_in_the_other_networks_module():
+    a, b, example = network(), network(), torch.zeros(2, 2, 8, 8, dtype=torch.float64)
+    aligner = align.DeepAlign(DeepAlignConfig(SMALL, pictures=16)).double().eval()
+    told = lambda x, y: align.match(x, y, "deep_align", aligner=aligner, example_input=example).scores  # noqa: E731
+    expected, state = told(a, b), b.state_dict()
+    for found in (told(a, state), {k: s.mT for k, s in told(state, a).items()}):
+        for name, s in expected.items():
+            torch.testing.assert_close(found[name], s)
+    spec = graph(a).spec
+    unseen = aligner(to_graph(a.state_dict(), spec=spec), to_graph(state, spec=spec)).scores
+    assert all((unseen[name] - s).abs().max() > 0.01 for name, s in expected.items())
+
+
 def test_networks_of_different_widths():
     a, b = graph(network(wide=5)), graph(network(wide=8))
     blank = {"0": torch.zeros(1, 5, 8, dtype=torch.float64), "3": torch.zeros(1, 6, 6, dtype=torch.float64)}
