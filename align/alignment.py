@@ -296,6 +296,11 @@ def aligned_graphs(a: Any, b: Any) -> tuple[WeightGraph, WeightGraph]:
     if widths[0] == widths[1] or not same_shape(sa, sb):
         sa.require_same(sb)
     for x, y in zip(sa.groups.values(), sb.groups.values(), strict=True):
+        if x.size == 1 < y.size:
+            raise ValueError(
+                f"'{x.name}' has one neuron in the first network and {y.size} in the second, so that there is nothing "
+                "to choose among: pass the wider network first"
+            )
         if x.activation != y.activation and "unknown" not in (x.activation, y.activation):
             raise ValueError(
                 f"the two networks have different activations: '{x.name}' has {x.activation!r} in the first and "

@@ -29,6 +29,7 @@ from .alignment import Alignment, aligned_graphs, project
 from .evidence.closed_form import LARGE, Evidence
 from .evidence.responses import Responses
 from .projection.refinement import can_refine, refined
+from .running.networks import in_one_dtype
 
 PAPER = "https://proceedings.mlr.press/v235/navon24a.html"
 VIEWS = 8
@@ -147,7 +148,7 @@ class DeepAlign(nn.Module, PyTorchModelHubMixin, library_name="wsgraph", paper_u
         left, right = _as_list(a), _as_list(b)
         if len(left) != len(right):
             raise ValueError(f"{len(left)} networks a but {len(right)} networks b; expected pairs")
-        pairs = [aligned_graphs(x, y) for x, y in zip(left, right, strict=True)]
+        pairs = [in_one_dtype(*aligned_graphs(x, y)) for x, y in zip(left, right, strict=True)]
         start = time.perf_counter()
         with torch.set_grad_enabled(self.training and torch.is_grad_enabled()):
             scores: list[dict[str, Tensor]] = [{} for _ in pairs]

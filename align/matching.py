@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from wsgraph import Permutation, Spec, WeightGraph
 from wsgraph.checkpoints import opened
+from wsgraph.inputs import only_tensor
 from wsgraph.modules import with_tensors
 from wsgraph.randomness import seeded
 from wsgraph.wrappers import wrapped_like
@@ -18,8 +19,8 @@ from wsgraph.wrappers import wrapped_like
 from .alignment import Alignment
 from .merging.scale import match_scale
 from .methods.registry import METHODS, Request, require_request, run
-from .running.batches import Samples
-from .running.networks import NetworkLike, read_state_dicts
+from .running.batches import Samples, for_model
+from .running.networks import NetworkLike, in_one_dtype, read_state_dicts
 
 if TYPE_CHECKING:
     from .deep_align import DeepAlign
@@ -28,6 +29,7 @@ SCALE_TURNS = 10
 """Matches and rescalings that ``scale=True`` takes turns at before it gives up."""
 
 
+@torch.inference_mode(False)  # some methods differentiate, whatever the caller's mode
 def match(
     a: NetworkLike,
     b: NetworkLike,
@@ -82,10 +84,16 @@ def match(
     a, b = opened(a), opened(b)
     if isinstance(a, nn.Module) and isinstance(b, nn.Module):
         a = wrapped_like(a, b)  # the answer is about b, by the names that b has
+    for network in (a, b):
+        if isinstance(network, nn.Module):
+            example_input = only_tensor(network, example_input)
     request = Request(a, b, None, data, samples, example_input, spec, generator or seeded(seed), aligner)
     require_request(method, request, options, COMMON)
-    a, b = read_state_dicts((a, b), example_input, spec)
-    request = replace(request, a=a, b=b)
+    read = read_state_dicts((a, b), example_input, spec)
+    a, b = in_one_dtype(*read)
+    if isinstance(a, nn.Module) and a is not read[0] and example_input is not None:
+        example_input = for_model(example_input, a)
+    request = replace(request, a=a, b=b, example_input=example_input)
     return _with_scale(method, request, options) if scale else run(method, request, **options)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
@@ -29,6 +30,18 @@ def as_call(example_input: ExampleInput) -> tuple[tuple[Any, ...], dict[str, Any
     if isinstance(example_input, Mapping):
         return (), dict(example_input)
     return (tuple(example_input) if isinstance(example_input, (tuple, list)) else (example_input,)), {}
+
+
+def only_tensor(model: nn.Module, example_input: ExampleInput | None) -> Any:
+    """The argument itself, where a call has but one and forward takes it first: ``(x,)`` and ``{"x": x}`` mean x."""
+    args, kwargs = as_call(() if example_input is None else example_input)
+    if len(args) + len(kwargs) != 1:
+        return example_input
+    first = next(iter(inspect.signature(model.forward).parameters.values()), None)
+    if args or (first is not None and first.kind is first.POSITIONAL_OR_KEYWORD and first.name in kwargs):
+        value = (*args, *kwargs.values())[0]
+        return value if isinstance(value, Tensor) else example_input
+    return example_input
 
 
 def usual_input(model: nn.Module) -> ExampleInput:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
-from .inputs import infer_example_input
+from .inputs import infer_example_input, only_tensor
 from .modules import with_tensors
+from .shell import shell
 
 if TYPE_CHECKING:
     from .inputs import ExampleInput
@@ -31,20 +32,20 @@ class Origin:
     example_input: ExampleInput | None = None
 
     def running(self, tensors: Mapping[str, Tensor]) -> nn.Module:
-        """A private module in eval mode that holds these tensors."""
-        return with_tensors(self.module, tensors).eval()
+        """A private module in eval mode that holds these tensors, and copies of those that forward may write to."""
+        return shell(with_tensors(self.module, tensors)).eval()
 
     @cached_property
     def shape(self) -> tuple[int, ...] | None:
         """Of one input; ``None`` of a network that reads no, or not only, one tensor of real numbers."""
-        example = self.example_input
+        example = only_tensor(self.module, self.example_input)
         if example is None:
             try:
                 example = infer_example_input(self.module)
             except ValueError:  # nobody could say
                 return None
         real = isinstance(example, Tensor) and example.is_floating_point() and example.dim() > 1
-        return tuple(example.shape[1:]) if real else None  # type: ignore[union-attr]
+        return tuple(example.shape[1:]) if real else None
 
     def __deepcopy__(self, memo: object) -> Origin:
         return self

@@ -1,4 +1,4 @@
-"""Silence torch in one thread: its log and its warnings, nobody else's, and nothing of other threads."""
+"""Silence in one thread: all warnings, and torch's log; nothing of other threads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _ThisThread:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Inside, torch gives no notices about its internals to the user of this thread.
+    """Inside, the user of this thread gets no warnings, and no notices of torch about its internals.
 
     ``warnings.catch_warnings`` and ``logging.disable`` would hold for the whole process.
     """

@@ -228,6 +228,8 @@ class Spec:
                 f"{extra or 'none'}. Pass the state dict of the traced architecture, or trace its own module."
             )
         for name, tensor in tensors.items():
+            if not isinstance(tensor, Tensor):
+                raise TypeError(f"'{name}' is of type {type(tensor).__name__}, expected a tensor")
             if tuple(tensor.shape) != self.shape(name):
                 raise ValueError(f"'{name}' has shape {tuple(tensor.shape)}, but the Spec expects {self.shape(name)}")
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from wsgraph.network import Network
+from wsgraph.origin import Origin
 from wsgraph.randomness import OwnDraws
 
 from ..methods.activation_matching import correlations
@@ -36,9 +37,9 @@ class Responses(nn.Module):
     convolution responds to depends on how the kernels, strides and poolings before it meet edges and areas of an image;
     the weights alone hardly tell.
 
-    Networks are run for that, so their graphs must be those of modules (:class:`wsgraph.origin.Origin`). Where there is
-    none, or it does not read images, the scores stay as they are, and so do those of plain MLPs, which are understood
-    from their weights.
+    Networks are run for that, so the graph of one, at least, must be that of a module (:class:`wsgraph.origin.Origin`),
+    in which the other is run, too, if it has none. Where there is no module, or it does not read images, the scores
+    stay as they are, and so do those of plain MLPs, which are understood from their weights.
 
     Args:
         count: How many pictures (:mod:`align.running.pictures`), fewer of those above 32 × 32 and for large networks.
@@ -66,24 +67,38 @@ class Responses(nn.Module):
     @torch.no_grad()
     def _alike(self, a: Sequence[Network], b: Sequence[Network]) -> dict[str, Tensor]:
         """Correlations of responses: group name → ``[K, n_a, n_b]``, of groups whose responses are seen."""
-        shapes = {None if n.origin is None else n.origin.shape for n in (*a, *b)}
-        shape = shapes.pop()
-        if shapes or shape is None or not is_image(shape) or is_perceptron(a[0].spec):
-            return {}
-        found = [self._of_pair(x, y, shape) for x, y in zip(a, b, strict=True)]
-        if not all(found):
-            return {}
-        # What overflows is like nothing.
-        return {name: torch.stack([each[name] for each in found]).nan_to_num(0.0) for name in found[0]}
+        found = [self._of_pair(x, y) for x, y in zip(a, b, strict=True)]
+        blank = {name: torch.zeros_like(alike) for each in found for name, alike in each.items()}
+        # Nothing is said of pairs that cannot be run, and what overflows is like nothing.
+        return {name: torch.stack([each.get(name, no) for each in found]).nan_to_num(0.0) for name, no in blank.items()}
 
-    def _of_pair(self, a: Network, b: Network, shape: tuple[int, ...]) -> dict[str, Tensor]:
+    def _of_pair(self, a: Network, b: Network) -> dict[str, Tensor]:
+        origins = _origins(a, b)
+        shape = _shape(origins)
+        if shape is None or not is_image(shape) or is_perceptron(a.spec):
+            return {}
         large = sum(t.numel() for t in a.tensors.values()) > LARGE
         few = 0 if large else self.count * SIDE**2 // (shape[1] * shape[2])
         try:
-            left, right = (n.origin.running(n.tensors) for n in (a, b) if n.origin is not None)
+            left, right = (origin.running(n.tensors) for origin, n in zip(origins, (a, b), strict=True))
             x = for_model(shown(min(self.count, max(few, FEWEST)), shape), left)
             with OwnDraws():
                 return correlations(left, right, (a.spec, b.spec), x.split(AT_ONCE))
         except Exception as error:  # whatever somebody's module raises, its weights can be aligned
             warnings.warn(f"the networks fail on pictures, so that only their weights are seen: {error}", stacklevel=2)
             return {}
+
+
+def _origins(a: Network, b: Network) -> list[Origin]:
+    """What both networks run in: one that has no module, in the other's, if it is of that size; nothing otherwise."""
+    sizes = [{name: t.shape for name, t in n.tensors.items()} for n in (a, b)]
+    spare = a.origin or b.origin if sizes[0] == sizes[1] else None
+    found = [origin for n in (a, b) if (origin := n.origin or spare) is not None]
+    return found if len(found) == 2 else []
+
+
+def _shape(origins: Sequence[Origin]) -> tuple[int, ...] | None:
+    """Of the input of both, as it was given with either; ``None`` if they do not read the same."""
+    given = [origin for origin in origins if origin.example_input is not None]
+    shapes = {origin.shape for origin in given or origins}
+    return shapes.pop() if len(shapes) == 1 else None

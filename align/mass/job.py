@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+
+from wsgraph.quiet import quiet
 
 from ..alignment import Alignment
 from ..judging.barrier import Barrier, barrier
@@ -55,8 +56,7 @@ class Job:
         rows: list[Row] = []
         maps: dict[str, Tensor] = {}
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # there would be one of each kind for every pair
+            with quiet():  # there would be one warning of each kind for every pair
                 for batch in self._batches(numbered):
                     for (number, pair), (row, found) in zip(batch, self._aligned(batch), strict=True):
                         rows.append({"pair": number, "a": pair[0], "b": pair[1], "method": self.method, **row})

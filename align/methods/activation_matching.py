@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -72,6 +72,7 @@ def activation_matching(
                 _see(x, private, specs, moments)
             step()
     scores = _scores(*specs, moments, similarity)
+    _require_finite(scores)
     return Alignment(left_graph, right_graph, scores, None, "activation_matching", time.perf_counter() - start)
 
 
@@ -121,6 +122,15 @@ def _scores(spec: Spec, other: Spec, moments: Watched, similarity: str) -> dict[
     return {g.name: (stay | quiet | scores)[g.name] for g in spec.free}
 
 
+def _require_finite(scores: Mapping[str, Tensor]) -> None:
+    for name, s in scores.items():
+        if not s.isfinite().all():
+            raise ValueError(
+                f"on this data the values of group '{name}' are not finite in one of the networks: the data holds NaN "
+                "or Inf, or values overflow; pass data as the networks were trained on, or networks in float32"
+            )
+
+
 def _values(model: nn.Module, spec: Spec, x: Inputs) -> dict[tuple[str, int], Tensor]:
     """(group, reading weight) → ``[samples, n]``."""
     out: dict[tuple[str, int], Tensor] = {}
@@ -156,8 +166,13 @@ class Moments:
         if kind == "covariance":
             return covariance
         std_x, std_y = ((q - m.square()).clamp_min(0).sqrt() for q, m in ((square_x, mean_x), (square_y, mean_y)))
-        floor_x, floor_y = (1e-4 * s.max().clamp_min(1e-12) for s in (std_x, std_y))
-        return covariance / (std_x.clamp_min(floor_x)[:, None] * std_y.clamp_min(floor_y))
+        return covariance / (_floored(std_x, mean_x)[:, None] * _floored(std_y, mean_y))
+
+
+def _floored(std: Tensor, mean: Tensor) -> Tensor:
+    """Deviations that are no less than those of the rounding of a constant, nor than a trifle of the largest."""
+    largest = std.nan_to_num(0.0, posinf=0.0).max().clamp_min(1e-12)
+    return std.maximum(1e-6 * mean.abs()).clamp_min(1e-4 * largest)
 
 
 Watched = dict[tuple[str, int], Moments]

@@ -20,6 +20,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from wsgraph import Permutation
 from wsgraph.modules import tensors_of
+from wsgraph.quiet import quiet
 from wsgraph.shell import shell
 
 from ..alignment import Alignment, Candidate
@@ -86,7 +87,13 @@ def auto(
     sight = _sight(request) if all(isinstance(m, nn.Module) for m in (request.a, request.b)) else None
     if sight is None:
         return _unjudged(request, UNSEEN)
-    judge = _judge(request, sight, loss, output)
+    try:
+        judge = _judge(request, sight, loss, output)
+    except Exception as error:  # whatever somebody's module says to inputs that were drawn for it
+        if not sight.drawn:
+            raise
+        warnings.warn(f"the networks fail on what is drawn for them, so nothing is judged: {error}", stacklevel=2)
+        return _unjudged(request, UNSEEN)
     tried: list[Tried] = []
     for name in CANDIDATES:
         if (name in (CLOSED_FORM, OPTIMISED) and size > SMALL) or (name == OPTIMISED and sight.optimised is None):
@@ -180,8 +187,7 @@ def _run(
     elif last == OPTIMISED:
         asked = replace(asked, data=sight.optimised)
         options = {"iterations": ITERATIONS, "loss": loss, "output": output}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a group that one candidate cannot see is no concern of the user's
+    with quiet():  # a group that one candidate cannot see is no concern of the user's
         if start is None:
             return run(method, asked, **options)
         found = run(last, replace(asked, init=start), **options)

@@ -33,6 +33,7 @@ from .objective import Best, LineLoss
 COSTS = ("rnd", "mid", "l2")
 
 
+@torch.enable_grad()
 def sinkhorn_rebasin(
     a: nn.Module | WeightGraph,
     b: nn.Module | WeightGraph,

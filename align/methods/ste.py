@@ -25,6 +25,7 @@ from .objective import Best, LineLoss
 from .weight_matching import Ascent
 
 
+@torch.enable_grad()
 def straight_through(
     a: nn.Module,
     b: nn.Module,

@@ -77,7 +77,7 @@ def require_samples(data: Samples, samples: int | None) -> None:
     """Raise unless ``samples`` is a number of samples that noise can have, and the data is noise."""
     if samples is None:
         return
-    if not isinstance(data, str):
+    if data is not None and not isinstance(data, str):
         raise ValueError(f"samples={samples} says how many inputs to draw, but data is given; leave samples out")
     if not isinstance(samples, int) or samples < 2:
         raise ValueError(f"samples={samples!r}, expected a whole number of at least 2, to see how neurons vary")

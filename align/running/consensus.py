@@ -37,7 +37,7 @@ class Answered:
 
     @torch.no_grad()
     def __iter__(self) -> Iterator[tuple[Inputs, Tensor]]:
-        draws, networks = OwnDraws(), [(shell(m).eval(), tensors_of(m)) for m in (self.a, self.b)]
+        draws, networks = OwnDraws(), [_private(m) for m in (self.a, self.b)]
         for x, _ in batches(self.inputs, self.a):
             with draws:
                 said = [call(network, tensors, x, self.output) for network, tensors in networks]
@@ -76,7 +76,7 @@ def answered(
         data = torch.cat(list(probes(a, data, example_input, samples, generator)))
     inputs, _ = next(batches(data, a))
     with OwnDraws(), torch.no_grad():
-        outputs = call(shell(a).eval(), tensors_of(a), first(inputs, 1), output)
+        outputs = call(*_private(a), first(inputs, 1), output)
     classes = loss is F.cross_entropy and outputs.shape[class_dim(outputs)] > 1
     own_loss: Loss = soft_cross_entropy if classes else F.mse_loss if loss is F.cross_entropy else loss
     found = Answered(a, b, data, classes, output)
@@ -84,6 +84,12 @@ def answered(
         parts = list(zip(*found, strict=True))
         return (torch.cat(parts[0]), torch.cat(parts[1])), own_loss
     return found, own_loss
+
+
+def _private(network: nn.Module) -> tuple[nn.Module, dict[str, Tensor]]:
+    """A network and its tensors, none of which the caller would see forward write to."""
+    private = shell(network).eval()
+    return private, tensors_of(private)
 
 
 def has_targets(data: Samples) -> bool:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
+import torch
 from torch import Tensor, nn
 
 from wsgraph import Spec, WeightGraph, to_graph
 from wsgraph.checkpoints import AnyPath, opened
+from wsgraph.modules import tensors_of, with_tensors
+
+N = TypeVar("N", bound=nn.Module | WeightGraph)
 
 Tensors = dict[str, Tensor]
 """A state dict, or several as one with a leading axis of networks."""
@@ -24,29 +28,47 @@ def as_graph(network: NetworkLike, example_input: Tensor | None = None, spec: Sp
 def read_state_dicts(
     networks: Iterable[NetworkLike], example_input: Tensor | None = None, spec: Spec | None = None
 ) -> list[Any]:
-    """The networks, paths opened; state dicts as graphs, of the first other network's kind where that fits.
-
-    So they have that network's Spec, and can be run where it can.
-    """
+    """The networks, paths opened; state dicts as graphs, with the Spec of a network that is not one where that fits."""
     networks = [opened(network) for network in networks]
-    known: WeightGraph | None = None
-    if any(isinstance(n, Mapping) for n in networks):
-        known = next((as_graph(n, example_input, spec) for n in networks if not isinstance(n, Mapping)), None)
+    known: Spec | None = None
+    if spec is None and any(isinstance(n, Mapping) for n in networks):
+        known = next((as_graph(n, example_input).spec for n in networks if not isinstance(n, Mapping)), None)
     for k, network in enumerate(networks):
         if isinstance(network, Mapping):
-            like = known if known is not None and _fits(known.spec, network) else None
-            graph = to_graph(network, spec=spec if like is None else like.spec)
-            networks[k] = graph if like is None else like.replace(graph.tensors)
-            known = graph if known is None else known
+            networks[k] = graph = to_graph(network, spec=spec or _fitting(known, network))
+            known = known or graph.spec
     return networks
 
 
-def _fits(spec: Spec, tensors: Mapping[str, Tensor]) -> bool:
+def _fitting(spec: Spec | None, tensors: Mapping[str, Tensor]) -> Spec | None:
     try:
-        spec.check(tensors)
-    except (KeyError, ValueError):  # another architecture, to be read off its own tensors
-        return False
-    return True
+        if spec is not None:
+            spec.check(tensors)
+    except (KeyError, ValueError, TypeError):  # another architecture, to be read off its own tensors
+        return None
+    return spec
+
+
+def in_one_dtype(a: N, b: N) -> tuple[N, N]:
+    """Two networks, modules or graphs, in the wider of their dtypes: the same ones, unless these differ."""
+    kinds = [_dtype_of(a), _dtype_of(b)]
+    if kinds[0] == kinds[1]:
+        return a, b
+    wide = torch.promote_types(*kinds)
+    return _converted(a, wide), _converted(b, wide)
+
+
+def _dtype_of(network: nn.Module | WeightGraph) -> torch.dtype:
+    tensors = network.tensors if isinstance(network, WeightGraph) else tensors_of(network)
+    return next((t.dtype for t in tensors.values() if t.is_floating_point()), torch.float32)
+
+
+def _converted(network: Any, dtype: torch.dtype) -> Any:
+    """A copy, which shares what is of that dtype already."""
+    graph = isinstance(network, WeightGraph)
+    tensors = network.tensors if graph else tensors_of(network)
+    tensors = {name: t.to(dtype) if t.is_floating_point() else t for name, t in tensors.items()}
+    return network.replace(tensors) if graph else with_tensors(network, tensors).to(dtype)
 
 
 def require_modules(why: str, networks: Iterable[object]) -> None:

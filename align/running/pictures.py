@@ -8,7 +8,7 @@ needs no data, and gives none away.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -27,8 +27,12 @@ DISCS = 60
 """That fall on a picture."""
 SMALLEST, LARGEST = 1 / 24, 1 / 2
 """Radii, relative to the shorter side; how many there are falls with the square of the radius."""
+SHAPES = 8
+"""Whose pictures are kept in memory."""
 SHARED = 0.9
 """How much of a colour is brightness, which all channels have in common."""
+_PLAIN: dict[str, Any] = {"dtype": torch.float32, "device": "cpu"}
+"""Of all numbers here, so that the caller's defaults do not change what is drawn."""
 
 
 def pictures_for(
@@ -45,7 +49,7 @@ def pictures_for(
     return for_model(pictures(SAMPLES if samples is None else samples, shape, generator), network)
 
 
-@cache
+@lru_cache(SHAPES)
 @torch.inference_mode(False)  # they outlive the caller's mode
 def shown(count: int, shape: tuple[int, ...]) -> Tensor:
     """Always the same ones: ``[count, *shape]``."""
@@ -60,12 +64,13 @@ def is_image(shape: tuple[int, ...]) -> bool:
 def pictures(count: int, shape: tuple[int, ...], draw: torch.Generator | None = None) -> Tensor:
     """Dead leaves, every channel of mean 0 and variance 1: ``[count, channels, height, width]``."""
     channels, *sides = shape
-    canvas = torch.zeros(count, *shape)
-    across = torch.stack(torch.meshgrid(*map(torch.arange, sides), indexing="ij"))  # [2, height, width]
+    canvas = torch.zeros(count, *shape, **_PLAIN)
+    places = [torch.arange(side, **_PLAIN) for side in sides]
+    across = torch.stack(torch.meshgrid(*places, indexing="ij"))  # [2, height, width]
     for _ in range(DISCS):
-        u, place = torch.rand(count, generator=draw), torch.rand(count, 2, generator=draw)
+        u, place = (torch.rand(*size, generator=draw, **_PLAIN) for size in ((count,), (count, 2)))
         radius = min(sides) / (1 / LARGEST + u * (1 / SMALLEST - 1 / LARGEST))
-        centre = (1.25 * place - 0.125) * torch.tensor(sides)
+        centre = (1.25 * place - 0.125) * torch.tensor(sides, **_PLAIN)
         inside = (across - centre[..., None, None]).square().sum(1) < radius.square()[:, None, None]
         canvas = torch.where(inside[:, None], _colours(count, channels, draw)[..., None, None], canvas)
     centred = canvas - canvas.mean((0, 2, 3), keepdim=True)
@@ -74,5 +79,5 @@ def pictures(count: int, shape: tuple[int, ...], draw: torch.Generator | None = 
 
 def _colours(count: int, channels: int, draw: torch.Generator | None) -> Tensor:
     """Of variance 1: ``[count, channels]``."""
-    bright, own = torch.randn(count, 1, generator=draw), torch.randn(count, channels, generator=draw)
+    bright, own = (torch.randn(count, n, generator=draw, **_PLAIN) for n in (1, channels))
     return SHARED * bright + (1 - SHARED**2) ** 0.5 * own

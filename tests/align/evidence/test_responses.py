@@ -23,7 +23,8 @@ def network(norm=True, wide=5):
 
 
 def graph(model=None, size=8):
-    return to_graph(model or network(), torch.zeros(2, 2, size, size, dtype=torch.float64))
+    example = None if size is None else torch.zeros(2, 2, size, size, dtype=torch.float64)
+    return to_graph(model or network(), example)
 
 
 def zeros(spec, pairs=1):
@@ -78,10 +79,24 @@ def test_nothing_is_added_where_nothing_is_shown():
         nn.Sequential(nn.Conv2d(2, 5, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(5, 3)).double(),
         size,
     )
-    for a, b in ((read, read), (graph(), read), (pooled(8), pooled(9))):
-        assert all(not s.any() for s in part([a.network], [b.network], zeros(a.spec)).values())
+    told = lambda a, b: part([a.network], [b.network], zeros(a.spec))  # noqa: E731
+    for a, b in ((read, read), (pooled(8), pooled(9))):
+        assert all(not s.any() for s in told(a, b).values())
+    assert all(s.any() for a, b in ((graph(), read), (read, graph())) for s in told(a, b).values())
+    assert told(pooled(8), pooled(None)).keys() == told(pooled(8), pooled(8)).keys()
     seen = part([pooled(8).network], [pooled(8).network], zeros(pooled(8).spec))
     assert all(s.any() for s in seen.values())
+
+
+def test_a_pair_is_told_the_same_whatever_other_pairs_there_are():
+    a, b, part = graph(), graph(), responses()
+    unseen = to_graph(a.to_state_dict(), spec=a.spec)
+    blank = zeros(a.spec, 2)
+    told = part([a.network, unseen.network], [b.network, unseen.network], blank)
+    alone = part([a.network], [b.network], zeros(a.spec))
+    for name, s in told.items():
+        torch.testing.assert_close(s[0], alone[name][0])
+        assert not s[1].any()
 
 
 def test_a_state_dict_is_run_in_the_other_networks_module():

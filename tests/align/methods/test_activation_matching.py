@@ -129,6 +129,25 @@ def test_dead_neurons_match_something_and_nothing_breaks():
     found.permutation  # noqa: B018 - is one
 
 
+def test_what_never_changes_is_like_nothing_whatever_its_value():
+    x = torch.rand(6).expand(50, 6)  # behind a dead layer
+    moments = Moments()
+    moments.add(x, x.flip(1))
+    assert moments.similarity("correlation").abs().max() < 1e-3
+    loud = Moments()
+    overflow = torch.full((50, 1), 1e300, dtype=torch.float64)
+    loud.add(*(torch.cat([torch.randn(50, 2), overflow], dim=1) for _ in range(2)))
+    found = loud.similarity("correlation")
+    assert found[:2, :2].abs().max() > 0.01
+    assert not found[2].isfinite().any()
+
+
+def test_values_that_overflow_are_said_to():
+    data = torch.randn(9, 4).index_fill(0, torch.tensor([3]), torch.nan)
+    with pytest.raises(ValueError, match=r"values of group '0' are not finite .*NaN or Inf, or values overflow"):
+        align.match(mlp(4, 6, 2), mlp(4, 6, 2), "activation_matching", data=data)
+
+
 def test_correlation_is_blind_to_scale():
     a = mlp(4, 8, 3)
     g = Permutation.random(trace(a))

@@ -143,6 +143,11 @@ def test_a_state_dict_of_other_widths_is_read_off_its_own_tensors():
     assert not align.match(A, mlp(4, 7, 3).state_dict(), "deep_align").square
 
 
+def test_what_is_no_tensor_in_a_state_dict_is_named():
+    with pytest.raises(TypeError, match=r"'0.weight' is of type int, expected a tensor; if this is a checkpoint"):
+        align.match(A, {**B.state_dict(), "0.weight": 3}, "deep_align")
+
+
 def test_the_pretrained_aligner_is_read_once(monkeypatch):
     before = align.match(A, B, "deep_align")
     own = DeepAlign().double().train()  # somebody's own is another one

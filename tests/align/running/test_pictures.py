@@ -33,6 +33,15 @@ def test_areas_are_plain_and_edges_sharp():
     assert float((step > 0.5).float().mean()) > 0.1
 
 
+def test_the_same_are_shown_whatever_the_callers_default_dtype():
+    plain = pictures(4, (1, 9, 7), seeded(1))
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert torch.equal(pictures(4, (1, 9, 7), seeded(1)), plain)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
 def test_the_same_are_shown_always():
     assert shown(4, (3, 8, 8)) is shown(4, (3, 8, 8))
     assert not torch.equal(pictures(4, (3, 8, 8), seeded(1)), pictures(4, (3, 8, 8), seeded(2)))
