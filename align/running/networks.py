@@ -50,17 +50,22 @@ def _fitting(spec: Spec | None, tensors: Mapping[str, Tensor]) -> Spec | None:
 
 
 def in_one_dtype(a: N, b: N) -> tuple[N, N]:
-    """Two networks, modules or graphs, in the wider of their dtypes: the same ones, unless these differ."""
-    kinds = [_dtype_of(a), _dtype_of(b)]
-    if kinds[0] == kinds[1]:
+    """Two networks, modules or graphs, in the wider of their dtypes: the same ones, unless these differ.
+
+    What is no network is for others to complain of.
+    """
+    kinds = [_dtype_of(network) for network in (a, b)]
+    if None in kinds or kinds[0] == kinds[1]:
         return a, b
-    wide = torch.promote_types(*kinds)
+    wide = torch.promote_types(*kinds)  # type: ignore[arg-type]
     return _converted(a, wide), _converted(b, wide)
 
 
-def _dtype_of(network: nn.Module | WeightGraph) -> torch.dtype:
+def _dtype_of(network: Any) -> torch.dtype | None:
+    if not isinstance(network, nn.Module | WeightGraph):
+        return None
     tensors = network.tensors if isinstance(network, WeightGraph) else tensors_of(network)
-    return next((t.dtype for t in tensors.values() if t.is_floating_point()), torch.float32)
+    return next((t.dtype for t in tensors.values() if t.is_floating_point()), None)
 
 
 def _converted(network: Any, dtype: torch.dtype) -> Any:
