@@ -143,6 +143,11 @@ def test_a_state_dict_of_other_widths_is_read_off_its_own_tensors():
     assert not align.match(A, mlp(4, 7, 3).state_dict(), "deep_align").square
 
 
+def test_other_names_than_those_of_the_module_are_listed():
+    with pytest.raises(KeyError, match=r"missing keys \['0.weight'.*unexpected keys \['module.0.weight'"):
+        align.match(A, {f"module.{name}": t for name, t in B.state_dict().items()}, "deep_align")
+
+
 def test_what_is_no_tensor_in_a_state_dict_is_named():
     with pytest.raises(TypeError, match=r"'0.weight' is of type int, expected a tensor; if this is a checkpoint"):
         align.match(A, {**B.state_dict(), "0.weight": 3}, "deep_align")
