@@ -59,8 +59,8 @@ def match(
             noise that varies as the networks' first layers expect (:mod:`align.running.dreams`), or ``"pictures"``, in
             place of images (:mod:`align.running.pictures`). The others refuse it, as all but ``deep_align`` and
             ``auto`` refuse an ``aligner``.
-        samples: How many inputs are drawn; when omitted 5000 of ``"noise"``, 2000 of the others. Fewer are faster
-            where networks are costly.
+        samples: How many inputs are drawn; when omitted 5000 of ``"noise"``, 2000 of the others (of large pictures
+            at least 256). Fewer are faster where networks are costly.
         example_input: Needed where the input's shape cannot be inferred.
         spec: The symmetry of both; traced when omitted.
         seed: Of everything drawn; 0 by default, so that the same call gives the same answer. Or pass a ``generator``.

@@ -8,6 +8,7 @@ needs no data, and gives none away.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -21,8 +22,11 @@ from .batches import for_model
 
 PICTURES = "pictures"
 """These inputs in place of data."""
-SAMPLES = 2_000
-"""Of them, unless another number is asked for."""
+SAMPLES, FEWEST, SIDE = 2_000, 256, 32
+"""Of them, unless another number is asked for: of the smallest ones, of the largest, and the side above which there are
+fewer."""
+AT_ONCE = 256
+"""Pictures that are painted together."""
 DISCS = 60
 """That fall on a picture."""
 SMALLEST, LARGEST = 1 / 24, 1 / 2
@@ -46,7 +50,12 @@ def pictures_for(
             f"the network reads {reads}, and pictures are of shape (channels, height, width): pass data='noise', "
             "data='dreams' or inputs, or an example_input of that shape"
         )
-    return for_model(pictures(SAMPLES if samples is None else samples, shape, generator), network)
+    return for_model(pictures(_enough(shape) if samples is None else samples, shape, generator), network)
+
+
+def _enough(shape: tuple[int, ...]) -> int:
+    """Of large pictures there are fewer, with as many places in all."""
+    return min(SAMPLES, max(FEWEST, SAMPLES * SIDE**2 // (shape[1] * shape[2])))
 
 
 @lru_cache(SHAPES)
@@ -64,20 +73,24 @@ def is_image(shape: tuple[int, ...]) -> bool:
 def pictures(count: int, shape: tuple[int, ...], draw: torch.Generator | None = None) -> Tensor:
     """Dead leaves, every channel of mean 0 and variance 1: ``[count, channels, height, width]``."""
     channels, *sides = shape
-    canvas = torch.zeros(count, *shape, **_PLAIN)
+    discs = [_discs(count, channels, sides, draw) for _ in range(DISCS)]
     places = [torch.arange(side, **_PLAIN) for side in sides]
     across = torch.stack(torch.meshgrid(*places, indexing="ij"))  # [2, height, width]
-    for _ in range(DISCS):
-        u, place = (torch.rand(*size, generator=draw, **_PLAIN) for size in ((count,), (count, 2)))
-        radius = min(sides) / (1 / LARGEST + u * (1 / SMALLEST - 1 / LARGEST))
-        centre = (1.25 * place - 0.125) * torch.tensor(sides, **_PLAIN)
-        inside = (across - centre[..., None, None]).square().sum(1) < radius.square()[:, None, None]
-        canvas = torch.where(inside[:, None], _colours(count, channels, draw)[..., None, None], canvas)
-    centred = canvas - canvas.mean((0, 2, 3), keepdim=True)
-    return centred / centred.std((0, 2, 3), keepdim=True).clamp_min(1e-6)
+    found = torch.zeros(count, *shape, **_PLAIN)
+    for rows in torch.arange(count).split(AT_ONCE):
+        canvas = found[rows]
+        for radius, centre, colour in discs:
+            inside = (across - centre[rows, :, None, None]).square().sum(1) < radius[rows, None, None].square()
+            canvas = torch.where(inside[:, None], colour[rows, :, None, None], canvas)
+        found[rows] = canvas
+    found -= found.mean((0, 2, 3), keepdim=True)
+    return found.div_(found.std((0, 2, 3), keepdim=True).clamp_min(1e-6))
 
 
-def _colours(count: int, channels: int, draw: torch.Generator | None) -> Tensor:
-    """Of variance 1: ``[count, channels]``."""
+def _discs(count: int, channels: int, sides: Sequence[int], draw: torch.Generator | None) -> Sequence[Tensor]:
+    """One for each picture: radius ``[count]``, centre ``[count, 2]``, colour of variance 1 ``[count, channels]``."""
+    u, place = (torch.rand(*size, generator=draw, **_PLAIN) for size in ((count,), (count, 2)))
     bright, own = (torch.randn(count, n, generator=draw, **_PLAIN) for n in (1, channels))
-    return SHARED * bright + (1 - SHARED**2) ** 0.5 * own
+    radius = min(sides) / (1 / LARGEST + u * (1 / SMALLEST - 1 / LARGEST))
+    centre = (1.25 * place - 0.125) * torch.tensor(sides, **_PLAIN)
+    return radius, centre, SHARED * bright + (1 - SHARED**2) ** 0.5 * own

@@ -42,6 +42,18 @@ def test_the_same_are_shown_whatever_the_callers_default_dtype():
         torch.set_default_dtype(torch.float32)
 
 
+def test_large_ones_are_few_and_painted_in_turns(monkeypatch):
+    pool = nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 2))
+    drawn = lambda *a: torch.zeros(a[0], *a[1])  # noqa: E731
+    with monkeypatch.context() as patch:
+        patch.setattr("align.running.pictures.pictures", drawn)
+        counts = [len(pictures_for(pool, torch.zeros(2, 1, side, side))) for side in (8, 32, 64, 512)]
+    assert counts == [SAMPLES, SAMPLES, SAMPLES // 4, 256]
+    whole = pictures(7, (2, 8, 9), seeded(1))
+    monkeypatch.setattr("align.running.pictures.AT_ONCE", 3)
+    assert torch.equal(pictures(7, (2, 8, 9), seeded(1)), whole)
+
+
 def test_the_same_are_shown_always():
     assert shown(4, (3, 8, 8)) is shown(4, (3, 8, 8))
     assert not torch.equal(pictures(4, (3, 8, 8), seeded(1)), pictures(4, (3, 8, 8), seeded(2)))
