@@ -20,6 +20,7 @@ from .alignment import Alignment
 from .merging.scale import match_scale
 from .methods.registry import METHODS, Request, require_request, run
 from .running.batches import Samples, for_model
+from .running.fitting import at_hand
 from .running.networks import NetworkLike, in_one_dtype, read_state_dicts
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ def match(
             example_input = only_tensor(network, example_input)
     request = Request(a, b, None, data, samples, example_input, spec, generator or seeded(seed), aligner)
     require_request(method, request, options, COMMON)
+    example_input = at_hand(a, data) if example_input is None else example_input
     read = read_state_dicts((a, b), example_input, spec)
     a, b = in_one_dtype(*read)
     if isinstance(a, nn.Module) and a is not read[0] and example_input is not None:

@@ -86,6 +86,9 @@ def auto(
         return _unjudged(request, "weight_matching")
     sight = _sight(request) if all(isinstance(m, nn.Module) for m in (request.a, request.b)) else None
     if sight is None:
+        if request.data is not None:
+            unused = "state dicts, files and graphs cannot be run, so data= is not used, and nothing is judged"
+            warnings.warn(f"{unused}: pass modules", stacklevel=2)
         return _unjudged(request, UNSEEN)
     try:
         judge = _judge(request, sight, loss, output)

@@ -20,7 +20,7 @@ from ..running.batches import Samples, batches, for_model, is_pair
 from ..running.consensus import answered
 from ..running.inputs import Inputs, count, first
 from ..running.interpolation import interpolate
-from ..running.outputs import Loss, call, evaluate
+from ..running.outputs import Loss, call, evaluate, judged
 
 
 @dataclass
@@ -80,7 +80,7 @@ class LineLoss:
         now = {k: t.detach() if k in self._buffers else t for k, t in self.between(tensors, weight).items()}
         with self._draws:
             outputs = call(self._private, now, x, self.output)
-        return self.loss(outputs, y)
+        return judged(self.loss, outputs, y)
 
     def hard(self, permutation: Permutation) -> float:
         """Loss half way to the hard permutation of b, on held data."""

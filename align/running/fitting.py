@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from wsgraph.inputs import infer_example_input
 from wsgraph.randomness import OwnDraws
 from wsgraph.shell import shell
 
@@ -37,6 +38,18 @@ def require_fitting(model: Any, data: Samples) -> None:
             run(shell(model).eval(), for_model(first(inputs, FEW), model))
     except (RuntimeError, ValueError, IndexError, TypeError) as error:
         raise ValueError(_misfit(model, inputs, error)) from error
+
+
+def at_hand(model: Any, data: Samples) -> Tensor | None:
+    """Some inputs from data, for a module whose own cannot be inferred, as those of embeddings."""
+    inputs = data[0] if is_pair(data) else data
+    if not isinstance(model, nn.Module) or not isinstance(inputs, Tensor):
+        return None
+    try:
+        infer_example_input(model)
+    except ValueError:
+        return for_model(first(inputs, FEW), model)
+    return None
 
 
 def _misfit(model: nn.Module, inputs: Tensor, error: Exception) -> str:

@@ -34,6 +34,24 @@ def call(template: nn.Module, tensors: Mapping[str, Tensor], x: Inputs, output: 
     return output(functional_call(template, dict(tensors), *arguments(x), tie_weights=False))
 
 
+def judged(loss: Loss, outputs: Tensor, targets: Tensor) -> Tensor:
+    """The loss; what it makes nothing of is refused in words about data."""
+    if loss is F.cross_entropy and targets.is_floating_point() and ((targets < 0) | (targets > 1)).any():
+        raise ValueError(
+            "the targets in data= are numbers below 0 or above 1, and cross-entropy takes classes or their "
+            "probabilities: for regression pass loss=torch.nn.functional.mse_loss"
+        )
+    try:
+        return loss(outputs, targets)
+    except (RuntimeError, IndexError, ValueError, TypeError) as error:
+        said = (str(error) or type(error).__name__).splitlines()[0]
+        raise ValueError(
+            f"the loss does not take the targets in data=, of shape {list(targets.shape)} and type {targets.dtype}, "
+            f"with outputs of shape {list(outputs.shape)}. Cross-entropy takes numbers of classes in torch.long, one "
+            f"for each sample; for anything else pass loss=, as in loss=torch.nn.functional.mse_loss. It says: {said}"
+        ) from error
+
+
 @torch.no_grad()
 def evaluate(
     template: nn.Module,
@@ -65,7 +83,7 @@ def evaluate(
                 out = call(template, networks[0], channels_last(template, x), output)[None]
             else:
                 out = over_networks(template, lambda n, x=x: call(template, n, x, output), stacked, rewind=False)
-        total += count(x) * torch.stack([loss(o, y) for o in out]).cpu()
+        total += count(x) * torch.stack([judged(loss, o, y) for o in out]).cpu()
         if out.dim() == 3 and y.dim() == 1 and not y.is_floating_point():
             classes = True
             hits += (out.argmax(-1) == y).sum(1).cpu()

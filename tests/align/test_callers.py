@@ -143,3 +143,46 @@ def test_one_neuron_against_several_is_refused():
 def test_how_many_to_draw_may_be_said_without_data():
     a, b = mlp(5, 7, 3), mlp(5, 7, 3)
     assert align.match(a, b, samples=200).candidates[0].score is not None
+
+
+class Tokens(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.first, self.last = nn.Embedding(9, 4), nn.Linear(4, 8), nn.Linear(8, 3)
+
+    def forward(self, ids):
+        return self.last(torch.relu(self.first(self.embed(ids).mean(1))))
+
+
+@pytest.mark.parametrize("method", ["auto", "activation_matching", "sinkhorn"])
+@pytest.mark.filterwarnings("ignore:.*found nothing better")
+def test_what_cannot_be_inferred_is_read_off_the_data(method):
+    ids, classes = torch.randint(9, (20, 5)), torch.randint(3, (20,))
+    a, b, few = Tokens(), Tokens(), {"iterations": 3} if method == "sinkhorn" else {}
+    found = align.match(a, b, method, data=(ids, classes), **few)
+    said = align.match(a, b, method, data=(ids, classes), example_input=ids[:2], **few)
+    assert found.permutation == said.permutation
+
+
+def test_data_that_is_not_used_is_said_to_be():
+    a, b = (to_graph(mlp(5, 7, 3)) for _ in range(2))
+    with pytest.warns(UserWarning, match="cannot be run, so data= is not used, and nothing is judged: pass modules"):
+        align.match(a, b, data=torch.randn(300, 5))
+
+
+TARGETS = {
+    "real numbers": (torch.linspace(-1, 1, 60).reshape(20, 3), "below 0 or above 1.* for regression pass loss="),
+    "other integers": (torch.ones(20, dtype=torch.int32), r"of shape \[20\] and type torch.int32, with outputs of"),
+    "too many classes": (torch.full((20,), 7), r"does not take the targets .*numbers of classes in torch.long.*says"),
+    "flat numbers": (torch.rand(20), r"type torch.float32, with outputs of shape \[20, 3\]"),
+}
+
+
+@pytest.mark.parametrize("targets", TARGETS)
+def test_targets_that_the_loss_does_not_take(targets):
+    y, message = TARGETS[targets]
+    a, b, x = mlp(5, 7, 3), mlp(5, 7, 3), torch.randn(20, 5)
+    calls = (align.match, align.barrier, lambda *m, data: align.match(*m, "sinkhorn", data=data, iterations=1))
+    for call in calls:
+        with pytest.raises(ValueError, match=message):
+            call(a, b, data=(x, y))
