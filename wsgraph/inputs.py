@@ -37,11 +37,16 @@ def only_tensor(model: nn.Module, example_input: ExampleInput | None) -> Any:
     args, kwargs = as_call(() if example_input is None else example_input)
     if len(args) + len(kwargs) != 1:
         return example_input
+    value = (*args, *kwargs.values())[0]
+    if not isinstance(value, Tensor) or (kwargs and _first_argument(model) not in kwargs):
+        return example_input
+    return value
+
+
+def _first_argument(model: nn.Module) -> str | None:
+    """Its name, if it may be passed by place, too."""
     first = next(iter(inspect.signature(model.forward).parameters.values()), None)
-    if args or (first is not None and first.kind is first.POSITIONAL_OR_KEYWORD and first.name in kwargs):
-        value = (*args, *kwargs.values())[0]
-        return value if isinstance(value, Tensor) else example_input
-    return example_input
+    return first.name if first is not None and first.kind is first.POSITIONAL_OR_KEYWORD else None
 
 
 def usual_input(model: nn.Module) -> ExampleInput:

@@ -18,12 +18,11 @@ from ..methods.activation_matching import correlations
 from ..running.batches import for_model
 from ..running.covariance import in_units_of_noise
 from ..running.perceptron import is_perceptron
-from ..running.pictures import is_image, shown
+from ..running.pictures import enough, is_image, shown
 from .closed_form import LARGE
 
-SIDE, FEWEST = 32, 8
-"""Of pictures above this side there are fewer, with as many places in all, but never fewer than; large networks see
-no more than those, which take long enough, and are hardly worse than 64."""
+FEWEST = 8
+"""Of large pictures; large networks see no more of any, which take long enough, and are hardly worse than 64."""
 AT_ONCE = 16
 """Pictures, whose activations are in memory together."""
 
@@ -78,10 +77,10 @@ class Responses(nn.Module):
         if shape is None or not is_image(shape) or is_perceptron(a.spec):
             return {}
         large = sum(t.numel() for t in a.tensors.values()) > LARGE
-        few = 0 if large else self.count * SIDE**2 // (shape[1] * shape[2])
+        count = min(self.count, FEWEST) if large else enough(self.count, shape, FEWEST)
         try:
             left, right = (origin.running(n.tensors) for origin, n in zip(origins, (a, b), strict=True))
-            x = for_model(shown(min(self.count, max(few, FEWEST)), shape), left)
+            x = for_model(shown(count, shape), left)
             with OwnDraws():
                 return correlations(left, right, (a.spec, b.spec), x.split(AT_ONCE))
         except Exception as error:  # whatever somebody's module raises, its weights can be aligned

@@ -22,9 +22,10 @@ from .batches import for_model
 
 PICTURES = "pictures"
 """These inputs in place of data."""
-SAMPLES, FEWEST, SIDE = 2_000, 256, 32
-"""Of them, unless another number is asked for: of the smallest ones, of the largest, and the side above which there are
-fewer."""
+SAMPLES, FEWEST = 2_000, 256
+"""Of them, unless another number is asked for: of small ones, and of the largest."""
+SIDE = 32
+"""Above which they are large."""
 AT_ONCE = 256
 """Pictures that are painted together."""
 DISCS = 60
@@ -50,12 +51,13 @@ def pictures_for(
             f"the network reads {reads}, and pictures are of shape (channels, height, width): pass data='noise', "
             "data='dreams' or inputs, or an example_input of that shape"
         )
-    return for_model(pictures(_enough(shape) if samples is None else samples, shape, generator), network)
+    count = enough(SAMPLES, shape, FEWEST) if samples is None else samples
+    return for_model(pictures(count, shape, generator), network)
 
 
-def _enough(shape: tuple[int, ...]) -> int:
-    """Of large pictures there are fewer, with as many places in all."""
-    return min(SAMPLES, max(FEWEST, SAMPLES * SIDE**2 // (shape[1] * shape[2])))
+def enough(count: int, shape: tuple[int, ...], fewest: int) -> int:
+    """How many of that shape take the place of ``count``: of large ones fewer, with as many places in all."""
+    return min(count, max(fewest, count * SIDE**2 // (shape[1] * shape[2])))
 
 
 @lru_cache(SHAPES)
